@@ -1,0 +1,129 @@
+"""Turn what users type into exact numbers, or say in one sentence why not."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from numbers import Integral, Rational
+
+from rmtheory.errors import InvalidInputError
+
+#: What is accepted wherever a coupling is expected.
+RealLike = float | int | str | Decimal | Fraction
+
+#: Largest precision offered: beyond it a run takes minutes and nobody reads the digits.
+MAX_DIGITS = 10_000
+
+#: Largest decimal exponent of a coupling: keeps an exact fraction from filling the memory.
+_MAX_EXPONENT = 300
+
+
+def exact_real(argument: str, value: object) -> Fraction:
+    """Return the finite real `value` as an exact fraction.
+
+    A float stands for the shortest decimal that denotes it, so that ``0.1`` means one tenth to
+    any number of digits, as it does on the command line; ``float(exact_real(x)) == x`` still
+    holds for every float.
+
+    Examples
+    --------
+    >>> exact_real("jd", 0.1)
+    Fraction(1, 10)
+    >>> exact_real("jd", "1/3")
+    Fraction(1, 3)
+    """
+    allowed = "a finite real number"
+    if isinstance(value, bool) or value is None:
+        raise InvalidInputError(argument, value, allowed)
+    if isinstance(value, Rational):  # int, Fraction, numpy integers
+        exact = Fraction(int(value.numerator), int(value.denominator))
+    else:
+        if isinstance(value, (str, Decimal)):
+            text = str(value).strip()
+        else:
+            try:
+                text = repr(float(value))  # type: ignore[arg-type]  # anything else raises here
+            except (TypeError, ValueError, OverflowError):
+                raise InvalidInputError(argument, value, allowed) from None
+        exact = _fraction(argument, value, text)
+    if exact and abs(math.log10(abs(exact.numerator)) - math.log10(exact.denominator)) > (
+        _MAX_EXPONENT
+    ):
+        raise InvalidInputError(argument, value, f"{allowed} of size at most 1e{_MAX_EXPONENT}")
+    return exact
+
+
+def _fraction(argument: str, value: object, text: str) -> Fraction:
+    allowed = "a finite real number"
+    try:
+        if "/" in text:
+            return Fraction(text)
+        decimal = Decimal(text)
+    except (ValueError, InvalidOperation, ZeroDivisionError):
+        raise InvalidInputError(argument, value, allowed) from None
+    if not decimal.is_finite():
+        raise InvalidInputError(argument, value, allowed)
+    if decimal and abs(decimal.adjusted()) > _MAX_EXPONENT:
+        # Checked before the conversion: 1e1000000000 has no affordable fraction.
+        raise InvalidInputError(argument, value, f"{allowed} of size at most 1e{_MAX_EXPONENT}")
+    return Fraction(decimal)
+
+
+def integer(argument: str, value: object, least: int, most: int | None = None) -> int:
+    """Return `value` as an integer in ``[least, most]``."""
+    allowed = f"an integer >= {least}" if most is None else f"an integer from {least} to {most}"
+    if isinstance(value, str):
+        try:
+            value = int(value)
+        except ValueError:
+            raise InvalidInputError(argument, value, allowed) from None
+    if (
+        not isinstance(value, Integral)
+        or isinstance(value, bool)
+        or value < least
+        or (most is not None and value > most)
+    ):
+        raise InvalidInputError(argument, value, allowed)
+    return int(value)
+
+
+def digits(value: object) -> int:
+    """Return the number of decimal digits asked for, checked."""
+    return integer("digits", value, 1, MAX_DIGITS)
+
+
+def layers(value: object) -> int | float:
+    """Return a number of layers: an integer >= 1, or ``math.inf``.
+
+    Examples
+    --------
+    >>> layers("inf"), layers(3.0)
+    (inf, 3)
+    """
+    allowed = "an integer >= 1 or inf"
+    number: object = value
+    if isinstance(value, str):
+        try:
+            number = float(value)
+        except ValueError:
+            raise InvalidInputError("layers", value, allowed) from None
+    if isinstance(number, bool) or not isinstance(number, (Integral, float)):
+        raise InvalidInputError("layers", value, allowed)
+    if isinstance(number, float):
+        if number == math.inf:
+            return math.inf
+        if not number.is_integer():  # also catches nan and -inf
+            raise InvalidInputError("layers", value, allowed)
+    count = int(number)
+    if count < 1:
+        raise InvalidInputError("layers", value, allowed)
+    return count
+
+
+def probability(argument: str, value: object) -> Fraction:
+    """Return a probability strictly between 0 and 1."""
+    exact = exact_real(argument, value)
+    if not 0 < exact < 1:
+        raise InvalidInputError(argument, value, "a probability strictly between 0 and 1")
+    return exact

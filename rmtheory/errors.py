@@ -1,0 +1,41 @@
+"""Errors that teach: what was wrong, with which value, and what is allowed."""
+
+from __future__ import annotations
+
+
+class RMError(Exception):
+    """Base class of every error raised on purpose by this project."""
+
+
+class InvalidInputError(RMError, ValueError):
+    """An argument is outside what is allowed.
+
+    Parameters
+    ----------
+    argument : str
+        Name of the argument, as the user wrote it.
+    value : object
+        The offending value.
+    allowed : str
+        What would have been accepted, as the end of the sentence "must be ...".
+
+    Examples
+    --------
+    >>> print(InvalidInputError("layers", 0, "an integer >= 1 or inf"))
+    layers must be an integer >= 1 or inf, got 0
+    """
+
+    def __init__(self, argument: str, value: object, allowed: str) -> None:
+        self.argument = argument
+        self.value = value
+        self.allowed = allowed
+        shown = value if isinstance(value, str) and value else repr(value)
+        super().__init__(f"{argument} must be {allowed}, got {shown}")
+
+
+class NotConvergedError(RMError, RuntimeError):
+    """A solver stopped without an answer it can defend; the text says where and what to try."""
+
+
+class OutsideValidityError(RMError, ValueError):
+    """The arguments are legal, but the formula asked for does not hold there."""
