@@ -78,14 +78,12 @@ def integer(argument: str, value: object, least: int, most: int | None = None) -
             value = int(value)
         except ValueError:
             raise InvalidInputError(argument, value, allowed) from None
-    if (
-        not isinstance(value, Integral)
-        or isinstance(value, bool)
-        or value < least
-        or (most is not None and value > most)
-    ):
+    if not isinstance(value, Integral) or isinstance(value, bool):
         raise InvalidInputError(argument, value, allowed)
-    return int(value)
+    number = int(value)
+    if number < least or (most is not None and number > most):
+        raise InvalidInputError(argument, value, allowed)
+    return number
 
 
 def digits(value: object) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Decimal, localcontext
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any
@@ -45,9 +46,9 @@ class Estimate:
     --------
     >>> s = Estimate(0.3242007652712889, 4e-11, Tier.VERIFIED, "closed form")
     >>> print(s)
-    0.3242007653 ± 4e-11
+    0.32420076527 ± 4e-11
     >>> s.digits
-    10
+    11
     """
 
     value: Real
@@ -70,13 +71,17 @@ class Estimate:
 
     @property
     def digits(self) -> int:
-        """Significant digits whose last is off by at most one unit (0 if none is known)."""
+        """Significant digits that the error allows (0 if it exceeds the value).
+
+        The last one counts units of at most twice the error, so that rounding to it never adds
+        more than the error itself.
+        """
         value, error = abs(_mpf(self.value)), _mpf(self.error)
         if error == 0:
             return max(17, _decimal_length(value))
         if value <= error:
             return 0
-        return max(0, _floor_log10(value) - _ceil_log10(error) + 1)
+        return max(1, _floor_log10(value) - _floor_log10(2 * error) + 1)
 
     def rounded(self, digits: int) -> Estimate:
         """Return the estimate with at most `digits` digits, the rounding added to its error."""
@@ -85,9 +90,12 @@ class Estimate:
         value = _mpf(self.value)
         context = mpmath.mp.clone()
         context.prec = libmp.dps_to_prec(digits + 20)
-        short = _from_string(libmp.to_str(value._mpf_, digits))
-        half_unit = context.mpf(10) ** (_floor_log10(abs(value)) - digits + 1) / 2
-        return Estimate(short, _mpf(context.mpf(self.error) + half_unit), self.tier, self.method)
+        unit = _floor_log10(abs(value)) - digits + 1
+        short = _from_string(str(_at_unit(value, unit)))
+        half_unit = context.mpf(10) ** unit / 2
+        # The last factor pays for the tolerance with which errors are printed.
+        error = (context.mpf(self.error) + half_unit) * (1 + context.mpf(10) ** -9)
+        return Estimate(short, _mpf(error), self.tier, self.method)
 
     def contains(self, number: Real) -> bool:
         """Whether `number` lies within the error of the value."""
@@ -122,13 +130,17 @@ class Estimate:
         }
 
     def _value_string(self, extra: int = 0) -> str:
+        """Decimal text down to the unit the error allows, `extra` digits more if they are not 0."""
         value = _mpf(self.value)
         if self.error == 0:
-            return _plain(value, self.digits)
-        if self.digits == 0:
+            unit = _floor_log10(abs(value)) - self.digits + 1 if value else -1
+        elif self.digits == 0:
             # Nothing is known beyond the size of the error.
-            return "0" if extra == 0 else _plain(value, 3)
-        return _plain(value, self.digits + extra)
+            unit = _floor_log10(_mpf(self.error))
+        else:
+            unit = _floor_log10(2 * _mpf(self.error))
+        short, long = _at_unit(value, unit), _at_unit(value, unit - extra)
+        return _text(short if short == long else long)
 
     def __float__(self) -> float:
         return float(self.value)
@@ -142,6 +154,13 @@ class Estimate:
 def mpf_from(number: Any) -> Any:
     """Return any mpmath number, of whatever context, as one of the default context, unrounded."""
     return mpmath.mp.make_mpf(number._mpf_)
+
+
+def fraction_from(number: Any) -> Fraction:
+    """Return a finite mpmath number as the exact fraction it is."""
+    sign, mantissa, exponent, _ = number._mpf_
+    magnitude = Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+    return -magnitude if sign else magnitude
 
 
 def _mpf(number: Real) -> Any:
@@ -164,31 +183,42 @@ def _decimal_length(value: Any) -> int:
 
 
 def _floor_log10(x: Any) -> int:
-    """Exponent of the leading decimal digit of x > 0."""
-    return int(libmp.libmpf.to_digits_exp(x._mpf_, 30)[2])
+    """Exponent of the leading decimal digit of x > 0; 9.99999999999 counts as 10."""
+    return int(libmp.libmpf.to_digits_exp(x._mpf_, 11)[2])
 
 
-def _ceil_log10(x: Any) -> int:
-    _, digits, exponent = libmp.libmpf.to_digits_exp(x._mpf_, 30)
-    return int(exponent) + (0 if digits.rstrip("0") == "1" else 1)
+def _at_unit(x: Any, unit: int) -> Decimal:
+    """`x` rounded to a multiple of 10**unit."""
+    if x == 0:
+        return Decimal(0).scaleb(max(unit, -1))
+    digits = max(_floor_log10(abs(x)) - unit, 0) + 12
+    sign, mantissa, exponent = libmp.libmpf.to_digits_exp(x._mpf_, digits)
+    with localcontext() as context:
+        context.prec, context.Emax, context.Emin = digits + 20, MAX_EMAX, MIN_EMIN
+        number = Decimal(f"{'-' if sign else ''}{mantissa}")
+        number = number.scaleb(int(exponent) - len(mantissa) + 1)
+        return number.quantize(Decimal(1).scaleb(unit), rounding=ROUND_HALF_EVEN)
 
 
-def _plain(x: Any, digits: int) -> str:
-    """`digits` significant decimals, in positional notation unless very large or small."""
-    return str(libmp.to_str(x._mpf_, digits, strip_zeros=False, min_fixed=-6, max_fixed=21))
+def _text(number: Decimal) -> str:
+    """Positional notation unless very large or small."""
+    if not number:
+        return "0" if number.as_tuple().exponent >= 0 else f"{number:f}"
+    if -6 <= number.adjusted() <= 21:
+        return f"{number:f}"
+    return f"{number:e}".replace("e+", "e")
 
 
 def _round_up(x: Any, digits: int) -> str:
-    """Decimal string of `digits` digits that is not below x >= 0."""
+    """Decimal string of `digits` digits, not below x >= 0 (up to 1e-10: 4e-5 is no 4.1e-5)."""
     if x == 0:
         return "0"
     exponent = _floor_log10(x) - digits + 1
     context = mpmath.mp.clone()
     context.dps = digits + 30
-    mantissa = int(context.ceil(context.mpf(x) / context.mpf(10) ** exponent))
-    while mantissa >= 10**digits:
-        mantissa, exponent = -(-mantissa // 10), exponent + 1
-    if digits == 1:
-        return f"{mantissa}e{exponent}"
+    scaled = context.mpf(x) / context.mpf(10) ** exponent
+    mantissa = int(context.ceil(scaled * (1 - context.mpf(10) ** -10)))
+    if mantissa >= 10**digits:
+        mantissa, exponent = mantissa // 10, exponent + 1
     text = str(mantissa)
-    return f"{text[0]}.{text[1:]}e{exponent + len(text) - 1}"
+    return f"{text[0]}{'.' if text[1:] else ''}{text[1:]}e{exponent + len(text) - 1}"

@@ -77,7 +77,7 @@ def entropy(
     --------
     >>> from rmtheory import Chain
     >>> print(entropy(Chain(2, jd="0.3", lam_left="0.7", lam_right="0.4"), digits=30))
-    0.232706065291064486117149244354 ± 5e-31
+    0.232706065291064486117149244354 ± 6e-31
     """
     digits = checks.digits(digits)
     _check_route(chain, route)

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product
+from functools import cache
+from itertools import pairwise, product
 from math import prod
 from typing import Any
 
@@ -23,21 +24,28 @@ Function = Callable[[Any], Any]
 Matrix = tuple[tuple[Any, ...], ...]
 
 
+def bonds(spins: tuple[int, ...]) -> tuple[int, ...]:
+    """Products s^l s^{l+1} along a column, with 0 for the missing neighbours of the two ends."""
+    return (0, *(a * b for a, b in pairwise(spins)), 0)
+
+
 def site_fields(spins: tuple[int, ...], jd: Any, lam_left: Any, lam_right: Any) -> list[Any]:
-    """v_l of every layer for one column of spins; the missing neighbours of the ends count 0."""
-    padded = (0, *spins, 0)
-    return [
-        jd + lam_left * (padded[k - 1] * padded[k]) + lam_right * (padded[k] * padded[k + 1])
-        for k in range(1, len(spins) + 1)
-    ]
+    """v_l of every layer for one column of spins."""
+    return [jd + lam_left * left + lam_right * right for left, right in pairwise(bonds(spins))]
 
 
 def brute_force(layers: int, jd: Any, lam_left: Any, lam_right: Any, P: Function) -> Any:
     """Sum the weights of all 2^L columns of spins: the definition."""
-    return sum(
-        prod(P(v) for v in site_fields(spins, jd, lam_left, lam_right))
-        for spins in product((-1, 1), repeat=layers)
-    )
+
+    @cache
+    def weight(left: int, right: int) -> Any:
+        """P(v_l) by its two bonds: few values occur, and P is what costs."""
+        return P(jd + lam_left * left + lam_right * right)
+
+    total: Any = 0
+    for spins in product((-1, 1), repeat=layers):
+        total = total + prod(weight(left, right) for left, right in pairwise(bonds(spins)))
+    return total
 
 
 def transfer_4x4(layers: int, jd: Any, lam_left: Any, lam_right: Any, P: Function) -> Any:
@@ -95,11 +103,12 @@ def transfer_2x2(layers: int, jd: Any, lam_left: Any, lam_right: Any, P: Functio
     (a0, a1), (b0, b1) = form.a, form.b
     if layers == 2:
         return 2 * (a0 * b0 + a1 * b1)
-    (k00, k01), (k10, k11) = _power(form.K, layers - 2)
+    (k00, k01), (k10, k11) = matrix_power(form.K, layers - 2)
     return 2 * (a0 * (k00 * b0 + k01 * b1) + a1 * (k10 * b0 + k11 * b1))
 
 
-def _power(K: Matrix, exponent: int) -> Matrix:
+def matrix_power(K: Matrix, exponent: int) -> Matrix:
+    """Power of a 2 x 2 matrix, exponent >= 1, by repeated squaring."""
     result: Matrix | None = None
     while True:
         if exponent & 1:
@@ -109,6 +118,16 @@ def _power(K: Matrix, exponent: int) -> Matrix:
             assert result is not None
             return result
         K = _times(K, K)
+
+
+def integer_power(x: Any, exponent: int) -> Any:
+    """Power by squaring: a ball around 0 keeps its sign freedom, where exp(n log x) fails."""
+    result: Any = 1
+    while exponent:
+        if exponent & 1:
+            result = result * x
+        x, exponent = x * x, exponent >> 1
+    return result
 
 
 def _times(X: Matrix, Y: Matrix) -> Matrix:
@@ -162,13 +181,13 @@ def eigenvalues(layers: int, jd: Any, lam_left: Any, lam_right: Any, arithmetic:
     gap = 2 * mu.radius / mu.plus  # 1 - mu_-/mu_+
     # 1 - (mu_-/mu_+)^n: by expm1 where the eigenvalues are close, by the power where mu_- ~< 0.
     if arithmetic.negative(mu.minus / mu.plus - arithmetic.number(1) / 2):
-        numerator = 1 - (mu.minus / mu.plus) ** n
+        numerator = 1 - integer_power(mu.minus / mu.plus, n)
     else:
         numerator = -arithmetic.expm1(n * arithmetic.log1p(-gap))
     p_n = mu.plus ** (n - 1) * numerator / gap
     (_, B), (C, _) = form.K
     inner = a0 * (mu.above[0] * b0 + B * b1) + a1 * (C * b0 + mu.above[1] * b1)
-    return 2 * (p_n * inner + mu.minus**n * direct)
+    return 2 * (p_n * inner + integer_power(mu.minus, n) * direct)
 
 
 def log_leading_eigenvalue(jd: Any, lam_left: Any, lam_right: Any, arithmetic: Arithmetic) -> Any:

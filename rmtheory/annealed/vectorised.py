@@ -46,7 +46,7 @@ def entropy_array(
     --------
     >>> value, error = entropy_array(2, jd=0.0, lam_left=[0.0, 0.5])
     >>> [f"{v:.12f}" for v in value]
-    ['0.000000000000', '0.068352785838']
+    ['0.000000000000', '0.068414255211']
     """
     count = checks.layers(layers)
     right = lam_left if lam_right is None else lam_right
@@ -65,10 +65,10 @@ def entropy_array(
 
 def _entropy(layers: int | float, jd: Array, lam_left: Array, lam_right: Array) -> Array:
     if layers == 1:
-        return np.log(2.0) + log_P(jd)
+        return np.asarray(math.log(2.0) + log_P(jd))
     # log P at the corners of the gauge form; up/down is the sign of tau.
     if layers == 2:
-        return 0.5 * (np.log(2.0) + _log_direct(jd, lam_left, lam_right))
+        return np.asarray(0.5 * (math.log(2.0) + _log_direct(jd, lam_left, lam_right)))
     sum_, difference = lam_left + lam_right, lam_left - lam_right
     A, D = log_P(jd + sum_), log_P(jd - sum_)
     B, C = log_P(jd + difference), log_P(jd - difference)

@@ -1,0 +1,5 @@
+"""``python -m rmtheory``."""
+
+from rmtheory.cli import main
+
+main()

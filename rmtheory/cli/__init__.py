@@ -1,0 +1,57 @@
+"""The command line ``rmtheory``.
+
+Bad input ends in one line on standard error and exit code 2; a solver that found no answer it can
+defend ends in one line and exit code 1.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+import typer
+
+from rmtheory.cli.annealed import annealed
+from rmtheory.cli.convergence import convergence_bound
+from rmtheory.cli.run import run_app
+from rmtheory.cli.stability import stability
+
+app = typer.Typer(
+    name="rmtheory",
+    help="Entropies, stability and phase diagrams of the fixed points of asymmetric networks.",
+    invoke_without_command=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(annealed)
+app.command()(stability)
+app.command("convergence-bound")(convergence_bound)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"rmtheory {version('representation-manifold')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    context: typer.Context,
+    _version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    return run_app(app, "rmtheory", arguments)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    sys.exit(run())

@@ -1,0 +1,58 @@
+"""``rmtheory stability``: is the replica-symmetric saddle q = 0 stable?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rmtheory import checks
+from rmtheory.cli import output as io
+
+
+def stability(
+    layers: io.LayersOption = "1",
+    jd: io.JdOption = None,
+    lam: io.LamOption = None,
+    lam_left: io.LamLeftOption = None,
+    lam_right: io.LamRightOption = None,
+    root: Annotated[
+        bool, typer.Option("--root", help="The J_D where the core module loses stability.")
+    ] = False,
+    digits: io.DigitsOption = "15",
+    json: io.JsonOption = False,
+    out: io.OutOption = None,
+) -> None:
+    """Stability of the replica-symmetric saddle q = 0: eigenvalues of M, any number of layers.
+
+    Example: rmtheory stability --layers 2 --jd .1 --lam .5 --json
+    """
+    from rmtheory.replica import stability as theory
+
+    wanted = checks.integer("digits", digits, 1, checks.MAX_DIGITS)
+    if root:
+        io.Report(
+            "Loss of stability of the core module",
+            {"layers": 1},
+            {"root": theory.instability_root(wanted)},
+            {"root": "J_D below which q = 0 is unstable, L = 1"},
+        ).show(json, out)
+        return
+    chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
+    result = theory.stability(chain, wanted)
+    quantities: dict[str, io.Quantity] = {
+        "eigenvalues": list(result.eigenvalues),
+        "stable": result.stable,
+    }
+    if chain.layers <= 2:
+        quantities["coefficient"] = result.coefficient
+    io.Report(
+        f"Stability of q = 0 for {chain}",
+        dict(chain.parameters()),
+        quantities,
+        {
+            "eigenvalues": "of M: L S_rs = log z + q.M.q/4",
+            "stable": "all eigenvalues positive",
+            "coefficient": "of q^2 at equal q in all layers, per neuron (the paper's A/B)",
+        },
+    ).show(json, out)

@@ -1,0 +1,1 @@
+"""Replica-symmetric theory of the number of fixed points (paper, SM-A)."""

@@ -1,0 +1,198 @@
+r"""Local stability of the replica-symmetric saddle q = qhat = 0, any number of layers.
+
+To second order (paper, SM-A, 'Detailed RS study'; odd orders vanish by the flip symmetry)
+
+.. math:: L S_{rs} = \log z + \tfrac12 \hat q\cdot q
+    - \tfrac12\left[\tfrac12 \hat q C \hat q + \hat q D q + \tfrac12 q E q\right],
+
+with C_lm = <s_l s_m>^2, D_lm = <s_l s_m r_m>^2, E_lm = <s_l s_m r_l r_m>^2, E_ll = <v_l r_l>^2.
+Eliminating qhat leaves log z + (1/4) q^T M q,
+
+.. math:: M = (1-D)^T C^{-1} (1-D) - E ,
+
+and the saddle is stable where M is positive definite.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+
+from rmtheory import checks
+from rmtheory.arithmetic import (
+    GUARD_DIGITS,
+    Arithmetic,
+    MPArithmetic,
+    ball_precision,
+    ball_to_mpf,
+    evaluate,
+    have_flint,
+)
+from rmtheory.chain import Chain
+from rmtheory.errors import InvalidInputError, NotConvergedError
+from rmtheory.estimate import Estimate, Tier, fraction_from, mpf_from
+from rmtheory.replica.chain_averages import chain_averages
+from rmtheory.replica.linear import Matrix, multiply, solve_positive, transpose
+
+#: The pair averages cost O(L^2) many-digit operations and the elimination O(L^3).
+MOST_LAYERS = 64
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """The quadratic forms of the expansion, in one kind of number."""
+
+    C: Matrix
+    D: Matrix
+    E: Matrix
+    M: Matrix
+    det_C: Any
+
+
+@dataclass(frozen=True)
+class Stability:
+    """Verdict on the saddle q = 0."""
+
+    chain: Chain
+    #: Eigenvalues of M, smallest first.
+    eigenvalues: tuple[Estimate, ...]
+    #: Coefficient of q^2 for equal q in all layers, per neuron: the paper's A/B at L = 2.
+    coefficient: Estimate
+    stable: bool
+
+
+def matrices(chain: Chain, arithmetic: Arithmetic) -> Matrices:
+    """C, D, E and M of a finite chain."""
+    if chain.finite_layers > MOST_LAYERS:
+        raise InvalidInputError("layers", chain.layers, f"at most {MOST_LAYERS} for stability")
+    averages = chain_averages(chain, arithmetic)
+    C, D, E = (
+        [[x * x for x in row] for row in average]
+        for average in (averages.ss, averages.ssr, averages.ssrr)
+    )
+    size = range(len(C))
+    residual = [[(1 if i == j else 0) - D[i][j] for j in size] for i in size]
+    solution, det_C = solve_positive(C, residual)
+    product = multiply(transpose(residual), solution)
+    M = [[product[i][j] - E[i][j] for j in size] for i in size]
+    return Matrices(C, D, E, M, det_C)
+
+
+def stability(chain: Chain, digits: int = 15, *, tier: Tier | None = None) -> Stability:
+    """Eigenvalues of M, the coefficient of q^2, and whether q = 0 is stable.
+
+    Examples
+    --------
+    >>> from rmtheory import Chain
+    >>> result = stability(Chain(2, jd=0.1, lam=0.5), digits=20)
+    >>> print(result.coefficient, result.stable)
+    0.067902358956195535265 ± 6e-22 True
+    """
+    digits = checks.digits(digits)
+    if tier is None:
+        tier = Tier.CERTIFIED if have_flint() else Tier.VERIFIED
+    eigenvalues = _eigenvalues(chain, digits, tier)
+    least = eigenvalues[0]
+    if abs(least.value) <= least.error:
+        raise NotConvergedError(
+            f"the least eigenvalue {least} of M has no sign at {digits} digits: ask for more digits"
+        )
+    size = chain.finite_layers
+
+    def coefficient(arithmetic: Arithmetic) -> Any:
+        return sum(sum(row) for row in matrices(chain, arithmetic).M) / (4 * size)
+
+    value = evaluate(coefficient, None, digits, "second-order expansion of S_rs", tier)
+    return Stability(chain, eigenvalues, value, bool(least.value > 0))
+
+
+def instability_root(digits: int = 15, *, tier: Tier | None = None) -> Estimate:
+    """Return the J_D below which the core module (L = 1) loses the saddle q = 0: r(r - J) = 1.
+
+    M = (1 - r^2)^2 - J^2 r^2 has the factor 1 - r^2 - J r, the variance of a truncated normal and
+    hence positive, and the factor 1 - r^2 + J r, which increases for J < 0: the root is unique.
+
+    Examples
+    --------
+    >>> print(instability_root(digits=15))
+    -0.178357650045906 ± 6e-16
+    """
+    digits = checks.digits(digits)
+    arithmetic = MPArithmetic(digits + GUARD_DIGITS)
+
+    def factor(numbers: Arithmetic, J: Any) -> Any:
+        r = numbers.n(J) / numbers.P(J)
+        return r * (r - J) - 1
+
+    root = arithmetic.context.findroot(
+        lambda J: factor(arithmetic, J), (Fraction(-1, 5), Fraction(-1, 6)), solver="anderson"
+    )
+    if tier is Tier.CERTIFIED or (tier is None and have_flint()):
+        return _enclosed_root(factor, root, digits)
+    step = arithmetic.context.mpf(10) ** (-digits - 2)
+    if not factor(arithmetic, root - step) > 0 > factor(arithmetic, root + step):
+        raise NotConvergedError(f"no sign change of r(r - J) - 1 around {root}")
+    method = "root of r(r - J) = 1, sign change checked"
+    return Estimate(mpf_from(root), mpf_from(step), Tier.VERIFIED, method).rounded(digits)
+
+
+def _enclosed_root(factor: Any, root: Any, digits: int) -> Estimate:
+    """Certify the root: balls of opposite sign at the two ends of an interval around it."""
+    centre = fraction_from(root)
+    step = Fraction(1, 10 ** (digits + 2))
+    with ball_precision(digits + GUARD_DIGITS) as balls:
+        low, high = (factor(balls, balls.number(centre + s * step)) for s in (-1, 1))
+        if not (low > 0 and high < 0):
+            raise NotConvergedError(f"no certified sign change of r(r - J) - 1 around {root}")
+    error = mpmath.mpf(10) ** (-digits - 2)
+    method = "root of r(r - J) = 1 enclosed by a sign change in ball arithmetic"
+    return Estimate(mpf_from(root), 2 * error, Tier.CERTIFIED, method).rounded(digits)
+
+
+def _eigenvalues(chain: Chain, digits: int, tier: Tier) -> tuple[Estimate, ...]:
+    """Eigenvalues of M with errors, multiplicities allowed.
+
+    With the approximate eigenvectors Q of mpmath, Q^T M Q is nearly diagonal and Q^T Q nearly 1.
+    Weyl bounds the effect of the off-diagonal part and Ostrowski that of Q not being orthogonal,
+    so that |mu_k - d_k| <= (|off-diagonal| + |d_k| eps)/(1 - eps), eps = |Q^T Q - 1|, all norms
+    bounded by sums of moduli. In balls this certifies; in mpmath it verifies.
+    """
+    working = digits + GUARD_DIGITS + 5
+    arithmetic = MPArithmetic(working)
+    size = chain.finite_layers
+    M = matrices(chain, arithmetic).M
+    _, vectors = arithmetic.context.eigsy(arithmetic.context.matrix(M))
+    Q = [[fraction_from(vectors[i, j]) for j in range(size)] for i in range(size)]
+    method = "eigenvalues of M, Weyl-Ostrowski bounds"
+    if tier is Tier.CERTIFIED:
+        with ball_precision(working) as balls:
+            pairs = _enclose(matrices(chain, balls).M, Q, balls)
+            found = []
+            for centre, radius in pairs:
+                middle, rounding = ball_to_mpf(centre)
+                bound, spread = ball_to_mpf(radius)
+                found.append((middle, (rounding + bound + spread) * (1 + mpmath.mpf(2) ** -40)))
+        method += ", ball arithmetic"
+    else:
+        finer = MPArithmetic(working + GUARD_DIGITS)
+        pairs = _enclose(matrices(chain, finer).M, Q, finer)
+        rounding = finer.context.mpf(10) ** (3 - working)
+        found = [(mpf_from(d), mpf_from(e + rounding)) for d, e in pairs]
+        method += ", mpmath"
+    estimates = [Estimate(d, e, tier, method).rounded(digits) for d, e in found]
+    return tuple(sorted(estimates, key=lambda estimate: estimate.value))
+
+
+def _enclose(M: Matrix, Q: list[list[Fraction]], numbers: Arithmetic) -> list[tuple[Any, Any]]:
+    """Diagonal of Q^T M Q and the bound on its distance from the eigenvalues of M."""
+    basis = [[numbers.number(x) for x in row] for row in Q]
+    rotated = multiply(transpose(basis), multiply(M, basis))
+    gram = multiply(transpose(basis), basis)
+    size = range(len(M))
+    # Sums of moduli bound the Frobenius norms and need no root of a ball around 0.
+    off = sum(abs(rotated[i][j]) for i in size for j in size if i != j)
+    eps = sum(abs(gram[i][j] - (1 if i == j else 0)) for i in size for j in size)
+    return [(rotated[k][k], (off + abs(rotated[k][k]) * eps) / (1 - eps)) for k in size]
