@@ -14,6 +14,7 @@ import typer
 
 from rmtheory.cli.annealed import annealed
 from rmtheory.cli.convergence import convergence_bound
+from rmtheory.cli.derive import derive
 from rmtheory.cli.run import run_app
 from rmtheory.cli.stability import stability
 
@@ -28,6 +29,7 @@ app = typer.Typer(
 app.command()(annealed)
 app.command()(stability)
 app.command("convergence-bound")(convergence_bound)
+app.command()(derive)
 
 
 def _show_version(wanted: bool) -> None:

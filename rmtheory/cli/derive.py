@@ -1,0 +1,37 @@
+"""``rmtheory derive``: the formulas, derived by sympy from the definition of the count."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rmtheory import checks
+from rmtheory.cli import output as io
+from rmtheory.files import write_text
+
+
+def derive(
+    topic: Annotated[str, typer.Argument(help="annealed, rs or stability.")],
+    layers: io.LayersOption = "1",
+    format: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="latex, text or python.")
+    ] = "text",
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write to this file instead.")
+    ] = None,
+) -> None:
+    """Derive the formulas symbolically, from the definition of the count, and print every step.
+
+    The python format is a module without dependencies that evaluates the result.
+
+    Example: rmtheory derive stability --layers 2 --format latex
+    """
+    from rmtheory import symbolic
+
+    text = symbolic.render(symbolic.derive(topic, checks.layers(layers)), format)
+    if out is None:
+        typer.echo(text.rstrip("\n"))
+    else:
+        write_text(out, text.rstrip("\n") + "\n")
