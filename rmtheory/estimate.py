@@ -133,8 +133,8 @@ class Estimate:
         """Decimal text down to the unit the error allows, `extra` digits more if they are not 0."""
         value = _mpf(self.value)
         if self.error == 0:
-            unit = _floor_log10(abs(value)) - self.digits + 1 if value else -1
-        elif self.digits == 0:
+            return _text(Decimal(_shortest(value)))
+        if self.digits == 0:
             # Nothing is known beyond the size of the error.
             unit = _floor_log10(_mpf(self.error))
         else:
@@ -187,10 +187,17 @@ def _floor_log10(x: Any) -> int:
     return int(libmp.libmpf.to_digits_exp(x._mpf_, 11)[2])
 
 
+def _shortest(x: Any) -> str:
+    """All decimals of an exact number, at least those a float would print."""
+    if x == int(x) and abs(x) < 10**21:
+        return str(int(x))
+    return repr(float(x)) if float(x) == x else str(libmp.to_str(x._mpf_, _decimal_length(x) + 2))
+
+
 def _at_unit(x: Any, unit: int) -> Decimal:
     """`x` rounded to a multiple of 10**unit."""
     if x == 0:
-        return Decimal(0).scaleb(max(unit, -1))
+        return Decimal(0)
     digits = max(_floor_log10(abs(x)) - unit, 0) + 12
     sign, mantissa, exponent = libmp.libmpf.to_digits_exp(x._mpf_, digits)
     with localcontext() as context:
@@ -203,7 +210,7 @@ def _at_unit(x: Any, unit: int) -> Decimal:
 def _text(number: Decimal) -> str:
     """Positional notation unless very large or small."""
     if not number:
-        return "0" if number.as_tuple().exponent >= 0 else f"{number:f}"
+        return f"{number:f}"
     if -6 <= number.adjusted() <= 21:
         return f"{number:f}"
     return f"{number:e}".replace("e+", "e")

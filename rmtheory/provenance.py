@@ -40,7 +40,7 @@ def canonical_json(parameters: Mapping[str, Any]) -> str:
     return json.dumps(parameters, sort_keys=True, ensure_ascii=False)
 
 
-def parameters_hash(parameters: Mapping[str, Any], version: int = 1) -> str:
+def parameters_hash(parameters: Mapping[str, Any], version: int | str = 1) -> str:
     """Return the key of a computation: its parameters and the `version` of what computes it.
 
     Examples
@@ -57,7 +57,7 @@ def parameters_hash(parameters: Mapping[str, Any], version: int = 1) -> str:
 def attributes(
     parameters: Mapping[str, Any],
     *,
-    version: int = 1,
+    version: int | str = 1,
     seed: int | None = None,
     wall_time: float | None = None,
     **more: str,
@@ -68,7 +68,7 @@ def attributes(
     ----------
     parameters : mapping
         All that defines the result, as JSON values.
-    version : int
+    version : int or str
         Version of the code that computes it; goes into the hash with the parameters.
     seed : int, optional
         Seed of the one generator, ``none`` if nothing was drawn.

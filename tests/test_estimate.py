@@ -26,7 +26,9 @@ def make(value: object, error: object) -> Estimate:
         (9.9996, 0.01, "10.00 ± 1e-2"),
         (1e-20, 1e-22, "1.00e-20 ± 1e-22"),
         (1e-9, 1.0, "0 ± 1e0"),
-        (0.25, 0.0, "0.25000000000000000 (exact)"),
+        (2.0, 0.0, "2 (exact)"),
+        (0.0, 0.0, "0 (exact)"),
+        (0.25, 0.0, "0.25 (exact)"),
     ],
 )
 def test_prints_only_the_digits_it_has(value: float, error: float, text: str) -> None:

@@ -16,6 +16,7 @@ from rmtheory.cli.annealed import annealed
 from rmtheory.cli.convergence import convergence_bound
 from rmtheory.cli.derive import derive
 from rmtheory.cli.run import run_app
+from rmtheory.cli.second_moment import second_moment
 from rmtheory.cli.stability import stability
 
 app = typer.Typer(
@@ -27,6 +28,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command()(annealed)
+app.command("second-moment")(second_moment)
 app.command()(stability)
 app.command("convergence-bound")(convergence_bound)
 app.command()(derive)

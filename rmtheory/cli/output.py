@@ -14,7 +14,8 @@ from rmtheory.errors import InvalidInputError
 from rmtheory.estimate import Estimate
 from rmtheory.files import write_text
 
-Quantity = Estimate | list[Estimate] | bool | str | int
+#: None stands for a quantity that does not exist; its meaning says why.
+Quantity = Estimate | list[Estimate] | bool | str | int | None
 
 # Numbers are read as text, so that .1 is one tenth to any number of digits.
 LayersOption = Annotated[
@@ -94,7 +95,9 @@ class Report:
             for index, item in enumerate(items):
                 label = name if index == 0 else ""
                 trust = str(item.tier) if isinstance(item, Estimate) else ""
-                shown = ("yes" if item else "no") if isinstance(item, bool) else str(item)
+                shown = str(item)
+                if item is None or isinstance(item, bool):
+                    shown = "none" if item is None else ("yes" if item else "no")
                 table.add_row(label, shown, trust, self.meaning.get(name, "") if label else "")
         console = Console(highlight=False)
         if not console.is_terminal:

@@ -8,6 +8,7 @@ import typer
 
 from rmtheory import checks
 from rmtheory.cli import output as io
+from rmtheory.estimate import Estimate, Tier
 
 
 def stability(
@@ -18,6 +19,9 @@ def stability(
     lam_right: io.LamRightOption = None,
     root: Annotated[
         bool, typer.Option("--root", help="The J_D where the core module loses stability.")
+    ] = False,
+    search: Annotated[
+        bool, typer.Option("--search", help="Look for other saddle points too (L = 1, 2).")
     ] = False,
     digits: io.DigitsOption = "15",
     json: io.JsonOption = False,
@@ -46,11 +50,27 @@ def stability(
     }
     if chain.layers <= 2:
         quantities["coefficient"] = result.coefficient
+    if search:
+        from rmtheory.replica.search import search_saddles
+
+        found = search_saddles(chain)
+        quantities["other_saddles"] = len(found.saddles)
+        # The residual R(q) of a saddle vanishes with a slope of order 0.1: 100 R bounds the error.
+        quantities["saddle_overlaps"] = [
+            Estimate(
+                q, 100 * saddle.residual + 1e-9, Tier.ESTIMATED, "root of the saddle equations"
+            )
+            for saddle in found.saddles
+            for q in saddle.q
+        ]
+        quantities["searched"] = found.region
     io.Report(
         f"Stability of q = 0 for {chain}",
         dict(chain.parameters()),
         quantities,
         {
+            "other_saddles": "replica-symmetric saddle points with q > 0 found",
+            "saddle_overlaps": "their overlaps q",
             "eigenvalues": "of M: L S_rs = log z + q.M.q/4",
             "stable": "all eigenvalues positive",
             "coefficient": "of q^2 at equal q in all layers, per neuron (the paper's A/B)",

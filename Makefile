@@ -1,0 +1,47 @@
+# make test and make paper set everything up by themselves; see 'make help'.
+
+VENV := .venv
+EXTRAS := rigor,dev,docs
+PYTHON :=
+WORKERS := 2
+
+RUN := $(VENV)/bin/python -m
+
+# The name of the stamp says what was installed and where: change the pins, the extras or move the
+# folder, and the next call installs again. It is touched last, so an interrupted install leaves
+# none.
+KEY := $(shell { cat pyproject.toml constraints.txt; echo '$(EXTRAS)'; pwd; } | cksum | cut -d' ' -f1)
+STAMP := $(VENV)/.installed-$(KEY)
+
+.DEFAULT_GOAL := help
+.PHONY: help paper test lint docs bench clean
+
+help: ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST))
+
+$(STAMP):
+	@sh .ci/venv $(VENV) $(EXTRAS) $(PYTHON)
+	@rm -f $(VENV)/.installed-*
+	@touch $@
+
+paper: $(STAMP) ## Compute and plot every figure at quick scale into figures/out
+	@$(RUN) figures all --scale quick
+
+test: $(STAMP) ## Run the tests, the doctests and the figures
+	@$(RUN) pytest -n $(WORKERS) -q
+
+lint: $(STAMP) ## Check style and types
+	@$(RUN) ruff check .
+	@$(RUN) ruff format --check .
+	@$(RUN) mypy
+
+docs: $(STAMP) ## Build the documentation into docs/_build/html, warnings are errors
+	@$(RUN) sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "The documentation is in docs/_build/html/index.html"
+
+bench: $(STAMP) ## Time the code
+	@$(RUN) pytest -o addopts=--import-mode=importlib tests/benchmarks --benchmark-only
+
+clean: ## Remove everything that was made, .venv included
+	rm -rf $(VENV) figures/out docs/_build docs/api/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,53 @@
+"""Sphinx configuration: MyST pages, API from docstrings, mathematics without a network."""
+
+import sys
+from importlib.metadata import version as installed
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "representation-manifold"
+author = "The representation-manifold developers"
+project_copyright = author
+release = version = installed("representation-manifold")
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
+    "sphinx-mathjax-offline",
+    "sphinx_copybutton",
+    "plain_notation",
+]
+myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+exclude_patterns = ["_build", "_ext"]
+templates_path = ["_templates"]
+smartquotes = False  # -- and -+ are states here, not dashes
+
+# Every module once, under the name it is defined in: re-exports would make two targets.
+autosummary_generate = True
+autosummary_ignore_module_all = True
+autodoc_default_options = {
+    "members": True,
+    "ignore-module-all": True,
+    "member-order": "bysource",
+}
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+python_use_unqualified_type_names = True
+napoleon_google_docstring = False
+napoleon_numpy_docstring = True
+napoleon_use_rtype = False
+
+html_theme = "furo"
+html_title = "Representation manifold"
+html_static_path = ["_static"]
+html_css_files = ["style.css"]
+html_copy_source = False
+html_theme_options = {"navigation_with_keys": True}
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True

@@ -1,0 +1,33 @@
+"""All figures, in the order in which ``all`` makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from figures.annealed import FIGURE as ANNEALED
+from figures.figure import Figure, Scale
+from figures.stability import FIGURE as STABILITY
+from rmtheory.errors import InvalidInputError
+
+FIGURES: dict[str, Figure] = {figure.name: figure for figure in (ANNEALED, STABILITY)}
+
+
+def select(names: Iterable[str]) -> list[Figure]:
+    """Return the figures called `names`, each once; ``all`` means all of them."""
+    chosen: dict[str, Figure] = {}
+    for name in names:
+        if name == "all":
+            chosen.update(FIGURES)
+        elif name in FIGURES:
+            chosen[name] = FIGURES[name]
+        else:
+            raise InvalidInputError("figure", name, f"all or one of {', '.join(FIGURES)}")
+    return list(chosen.values())
+
+
+def parse_scale(text: str) -> Scale:
+    """Return the scale called `text`."""
+    try:
+        return Scale(text)
+    except ValueError:
+        raise InvalidInputError("scale", text, f"one of {', '.join(Scale)}") from None

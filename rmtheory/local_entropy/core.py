@@ -1,0 +1,89 @@
+r"""Tilted averages of the core module (L = 1), in float64.
+
+With a_± = (J_D ± x)/sigma, D = (log P(a_+) - log P(a_-))/2 and S = (log P(a_+) + log P(a_-))/2,
+
+.. math:: \log\zeta = S(x) + \log 2\cosh(h + D(x)), \qquad m = \tanh(h + D(x)),
+
+so that the special functions are needed only on the nodes in x.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from rmtheory.gaussian import Array, log_P, r
+from rmtheory.local_entropy.moments import Moments, Tangent
+from rmtheory.local_entropy.nodes import STEPS, field_nodes, field_step, tilt_nodes
+
+
+def core_moments(
+    jd: float, d: float, y: float, qhat: Array, level: int, tangent: bool = False
+) -> Moments:
+    """Averages of the core module at (d, y, qhat) by the trapezoid rule of the given level."""
+    q1, sigma, qh = 1 - 2 * d, math.sqrt(2 * d), float(qhat[0])
+    fields = field_nodes(q1, (jd,), field_step(level, y))
+    tilts = tilt_nodes(qh, y, STEPS[level])
+    # The flip (t, z) -> (-t, -z) leaves zeta as it is: keep x >= 0 and count x > 0 twice.
+    half = fields.at.size // 2
+    x, log_weight = fields.at[half:], fields.log_weight[half:] + math.log(2.0)
+    log_weight[0] -= math.log(2.0)
+
+    plus, minus = (jd + x) / sigma, (jd - x) / sigma
+    log_plus, log_minus = log_P(plus), log_P(minus)
+    u = math.sqrt(qh) * tilts.at[:, None] + 0.5 * (log_plus - log_minus)
+    modulus = np.abs(u)
+    decay = np.exp(-2 * modulus)
+    log_zeta = 0.5 * (log_plus + log_minus) + modulus + np.log1p(decay)
+    m = np.copysign((1 - decay) / (1 + decay), u)
+
+    exponent = y * log_zeta + (tilts.log_weight[:, None] + log_weight)
+    largest = float(exponent.max())
+    weight = np.exp(exponent - largest)
+    total = float(weight.sum())
+    weight /= total
+
+    def mean(values: Array) -> float:
+        return float((weight * values).sum())
+
+    square = m * m
+    mean_log, overlap = mean(log_zeta), mean(square)
+    force = (0.5 * (1 + m) * r(plus) - 0.5 * (1 - m) * r(minus)) / sigma
+    return Moments(
+        q1=q1,
+        y=y,
+        qhat=np.array([qh]),
+        layers=1,
+        log_norm=math.log(total) + largest,
+        mean_log=mean_log,
+        overlap=np.array([overlap]),
+        force=np.array([mean(force * force)]),
+        size=weight.size,
+        tangent=_tangent(mean, y, log_zeta, square, mean_log, overlap) if tangent else None,
+    )
+
+
+def _tangent(
+    mean: Callable[[Array], float],
+    y: float,
+    log_zeta: Array,
+    square: Array,
+    mean_log: float,
+    overlap: float,
+) -> Tangent:
+    """Derivatives of the averages; primes below are derivatives in h: m' = 1 - m^2."""
+    rest = 1 - square
+    curvature = y * y * square + y * rest  # (zeta^y)''/zeta^y
+    curved = mean(curvature)
+    # (zeta^y O)''/zeta^y = curvature O + 2 y m O' + O'' for O = log zeta and O = m^2
+    log_curved = mean(curvature * log_zeta + 2 * y * square + rest)
+    overlap_curved = mean(curvature * square + 4 * y * square * rest + 2 * rest * (1 - 3 * square))
+    return Tangent(
+        mean_log_y=mean(log_zeta * log_zeta) - mean_log**2,
+        mean_log_q=np.array([0.5 * (log_curved - mean_log * curved)]),
+        log_norm_q=np.array([0.5 * curved]),
+        overlap_y=np.array([mean(square * log_zeta) - overlap * mean_log]),
+        overlap_q=np.array([[0.5 * (overlap_curved - overlap * curved)]]),
+    )

@@ -1,0 +1,116 @@
+"""Raise the resolution of the quadrature until a solved point stands still.
+
+The error reported is the change from the last resolution but one to the last, plus rounding, plus
+the last Newton step propagated: the quadrature converges exponentially, so the last value is far
+better than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from rmtheory.errors import NotConvergedError
+from rmtheory.gaussian import Array
+from rmtheory.local_entropy.model import LocalModel
+from rmtheory.local_entropy.moments import Moments
+from rmtheory.local_entropy.newton import Solution, solve_saddle, solve_ystar
+from rmtheory.local_entropy.nodes import FINEST
+
+EPS = float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Refined:
+    """A solved point at the final resolution, with errors of what is read off it."""
+
+    moments: Moments
+    inverse: Array
+    level: int
+    phi_error: float
+    internal_error: float
+    external_error: float
+    slope_error: float
+    y_error: float
+    qhat_error: Array
+    #: Largest residual of the equations solved.
+    residual: float
+
+
+def refine_saddle(model: LocalModel, d: float, y: float, qhat: Array, tol: float) -> Refined:
+    """Solve the saddle at fixed (d, y) to `tol` in S_I."""
+
+    def solve(guess: Moments | None, level: int, inverse: Array | None) -> Solution:
+        return solve_saddle(model, d, y, qhat if guess is None else guess.qhat, level, inverse)
+
+    return _refine(solve, model.coarse, tol, False, f"d = {d:g}, y = {y:g}")
+
+
+def refine_ystar(model: LocalModel, d: float, y: float, qhat: Array, tol: float) -> Refined:
+    """Solve for y* at d to `tol` in S_I* = phi(y*)."""
+
+    def solve(guess: Moments | None, level: int, inverse: Array | None) -> Solution:
+        if guess is None:
+            return solve_ystar(model, d, y, qhat, level, inverse)
+        return solve_ystar(model, d, guess.y, guess.qhat, level, inverse)
+
+    refined = _refine(solve, model.coarse, tol, True, f"d = {d:g}, y = y*")
+    check_physical(refined.moments, d)
+    return refined
+
+
+def check_physical(moments: Moments, d: float) -> None:
+    """Refuse the spurious roots that Newton may fall on."""
+    if moments.y < 1:
+        raise NotConvergedError(f"a root with y = {moments.y:g} < 1 at d = {d:g} is spurious")
+    if moments.internal > np.log(2.0):
+        raise NotConvergedError(f"a root with S_I above log 2 at d = {d:g} is spurious")
+
+
+def _refine(
+    solve: Callable[[Moments | None, int, Array | None], Solution],
+    coarse: int,
+    tol: float,
+    at_ystar: bool,
+    where: str,
+) -> Refined:
+    before = solve(None, coarse, None)
+    for level in range(coarse + 1, FINEST + 1):
+        now = solve(before.moments, level, before.inverse)
+        refined = _errors(before.moments, now, level)
+        # At y* phi is stationary in y and in qhat, and equals S_I*: nothing else is needed.
+        if refined.phi_error <= tol and (at_ystar or refined.internal_error <= tol):
+            return refined
+        before = now
+    if refined.phi_error > 1e3 * tol:
+        raise NotConvergedError(
+            f"the quadrature reaches {refined.phi_error:.0e} in phi at {where}, not {tol:.0e}"
+        )
+    return refined  # rounding is reached: its errors say so
+
+
+def _errors(before: Moments, now: Solution, level: int) -> Refined:
+    moments, step = now.moments, now.last_step
+    y, total = moments.y, float(moments.qhat.sum()) * moments.multiplicity
+    # Terms of S_E and of y phi: each is rounded, and the sum over the nodes gathers a few units.
+    size = abs(moments.log_norm) + y * abs(moments.mean_log) + y * y * total + y
+    rounding = 16 * EPS * size / moments.layers
+    # What the last Newton step, a relative change of y and qhat, does to a sum of these terms.
+    moved = step * (1 + y) * total / moments.layers
+    return Refined(
+        moments,
+        now.inverse,
+        level,
+        phi_error=abs(moments.phi - before.phi) + rounding / y + step**2,
+        internal_error=abs(moments.internal - before.internal) + rounding / y + moved,
+        external_error=abs(moments.external - before.external) + rounding + y * moved,
+        slope_error=abs(moments.slope - before.slope)
+        + y * (rounding / y + step * float((moments.qhat + moments.force).max())),
+        y_error=abs(y - before.y) + y * (step + 16 * EPS),
+        qhat_error=np.abs(moments.qhat - before.qhat) + moments.qhat * (step + 16 * EPS),
+        residual=float(
+            max(np.abs(moments.saddle_residual).max(), abs(moments.external) if y > 1 else 0.0)
+        ),
+    )

@@ -1,0 +1,90 @@
+"""First guesses: where Newton can start when no neighbouring point is known."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rmtheory.errors import NotConvergedError
+from rmtheory.gaussian import Array
+from rmtheory.local_entropy.model import LocalModel
+from rmtheory.local_entropy.moments import Moments
+from rmtheory.local_entropy.newton import solve_saddle
+
+#: qhat is looked for between these; <m^2> rises with it from its value at 0 to 1.
+_LEAST, _MOST = 1e-9, 1e4
+
+#: y is raised by this factor until S_E turns negative.
+_GROWTH = 1.35
+_LARGEST_Y = 1e5
+
+
+def guess_qhat(model: LocalModel, d: float, y: float) -> Array:
+    """Bisect log qhat, the same in all layers, until <m^2>_y = q1 holds to a few per cent."""
+    low, high = np.log(_LEAST), np.log(_MOST)
+
+    def excess(log_qhat: float) -> float:
+        qhat = np.full(model.unknowns, np.exp(log_qhat))
+        return float(model.moments(d, y, qhat, 0).saddle_residual.mean())
+
+    # From below: large qhat would ask for a very long quadrature before it is needed.
+    top = np.log(0.05)
+    while excess(top) < 0:
+        low, top = top, top + np.log(3.0)
+        if top > high:
+            raise NotConvergedError(
+                f"no qhat below {_MOST:g} solves the saddle at d={d:g}, y={y:g}"
+            )
+    while top - low > 0.05:
+        middle = 0.5 * (low + top)
+        if low == np.log(_LEAST):
+            middle = max(middle, top - np.log(5.0))
+        if excess(middle) < 0:
+            low = middle
+        else:
+            top = middle
+        if top < np.log(2 * _LEAST):
+            raise NotConvergedError(f"no qhat > 0 solves the saddle point at d = {d:g}, y = {y:g}")
+    return np.full(model.unknowns, np.exp(0.5 * (low + top)))
+
+
+def guess_ystar(model: LocalModel, d: float) -> Moments:
+    """Raise y from 1 until S_E changes sign; return the saddle next to the root."""
+    y = 1.1
+    moments = solve_saddle(model, d, y, guess_qhat(model, d, y), model.coarse).moments
+    if moments.external <= 0:
+        raise NotConvergedError(
+            f"S_E = {moments.external:.2e} <= 0 at y = {y:g}, d = {d:g}: no y* > 1 exists"
+        )
+    while True:
+        before = moments
+        y *= _GROWTH
+        if y > _LARGEST_Y:
+            raise NotConvergedError(f"S_E stays positive up to y = {before.y:g} at d = {d:g}")
+        moments = solve_saddle(model, d, y, _follow(before, y), model.coarse).moments
+        if moments.external <= 0:
+            break
+    return before if before.external < -moments.external else moments
+
+
+def count_zeros(model: LocalModel, root: Moments, reach: float = 4.0, points: int = 12) -> int:
+    """Count the sign changes of S_E between y = 1 and `reach` times the root found.
+
+    One is what the definition of y* (the largest y with S_E >= 0) presumes.
+    """
+    grid = np.geomspace(1.02, reach * root.y, points)
+    signs: list[bool] = []
+    d = (1 - root.q1) / 2
+    moments = root
+    for y in grid[grid < root.y][::-1]:
+        moments = solve_saddle(model, d, float(y), _follow(moments, float(y)), model.coarse).moments
+        signs.insert(0, moments.external > 0)
+    moments = root
+    for y in grid[grid > root.y]:
+        moments = solve_saddle(model, d, float(y), _follow(moments, float(y)), model.coarse).moments
+        signs.append(moments.external > 0)
+    return int(np.count_nonzero(np.diff(signs)))
+
+
+def _follow(moments: Moments, y: float) -> Array:
+    """Return a guess: qhat falls roughly like 1/y at fixed d."""
+    return np.asarray(moments.qhat * (moments.y / y) ** 0.8)

@@ -1,0 +1,135 @@
+"""The command line: its JSON contract, its tables, and what it says to bad input."""
+
+import json
+from pathlib import Path
+
+import mpmath
+import pytest
+
+from rmtheory.cli import run
+
+
+def answer(arguments: str, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    assert run([*arguments.split(), "--json"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    document = json.loads(captured.out)
+    assert isinstance(document, dict)
+    return document
+
+
+def check_quantity(quantity: object) -> None:
+    assert isinstance(quantity, dict)
+    assert set(quantity) == {"value", "error", "tier", "method"}
+    assert all(isinstance(text, str) for text in quantity.values())
+    assert mpmath.isfinite(mpmath.mpf(quantity["value"]))
+    assert mpmath.mpf(quantity["error"]) >= 0
+    assert quantity["tier"] in ("certified", "verified", "estimated")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        ("annealed --layers 5 --jd .2 --lam-left .9 --lam-right .3 --digits 40", ["entropy"]),
+        ("annealed --layers inf --jd .2 --lam .5", ["entropy"]),
+        ("annealed --jd .4 --n 20", ["entropy", "mean_count", "log_mean_count"]),
+        ("second-moment --layers 2 --jd .1 --lam .5 --n 12", ["ratio_limit", "ratio"]),
+        ("second-moment --jd .1", ["ratio_limit"]),
+        ("stability --root", ["root"]),
+        ("stability --layers 2 --jd .1 --lam .5", ["coefficient"]),
+        (
+            "convergence-bound --n 1000 --failure .01",
+            ["jd", "exceedance_probability", "jd_for_failure"],
+        ),
+    ],
+)
+def test_json_contract(
+    arguments: str, names: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = answer(arguments, capsys)
+    assert isinstance(document["parameters"], dict)
+    for name in names:
+        check_quantity(document[name])
+
+
+def test_the_digits_asked_for_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = "annealed --layers 5 --jd .2 --lam-left .9 --lam-right .3 --digits 40"
+    entropy = answer(arguments, capsys)["entropy"]
+    assert isinstance(entropy, dict)
+    assert entropy["value"] == "0.1704550542153743432802386356395062400973"
+
+
+def test_stability_lists_eigenvalues(capsys: pytest.CaptureFixture[str]) -> None:
+    document = answer("stability --layers 4 --jd .1 --lam .5", capsys)
+    assert document["stable"] is True
+    assert "coefficient" not in document
+    eigenvalues = document["eigenvalues"]
+    assert isinstance(eigenvalues, list)
+    assert len(eigenvalues) == 4
+    for eigenvalue in eigenvalues:
+        check_quantity(eigenvalue)
+
+
+def test_no_limit_is_null_beside_the_exact_ratio(capsys: pytest.CaptureFixture[str]) -> None:
+    document = answer("second-moment --jd -.1 --n 10", capsys)
+    assert document["ratio_limit"] is None
+    check_quantity(document["ratio"])
+    assert run(["second-moment", "--jd", "-.1"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("annealed --layers 0 --jd 1", "layers must be an integer >= 1 or inf, got 0"),
+        ("annealed --layers 2.5 --jd 1", "layers must be an integer >= 1 or inf, got 2.5"),
+        ("annealed --layers nan --jd 1", "layers must be an integer >= 1 or inf, got nan"),
+        ("annealed --jd nan", "jd must be a finite real number, got nan"),
+        ("annealed --jd inf", "jd must be a finite real number, got inf"),
+        ("annealed --layers 2 --jd .1", "lam must be given for two layers or more, got nothing"),
+        ("annealed --jd .1 --digits 0", "digits must be an integer from 1 to 10000, got 0"),
+        ("annealed --jd .1 --digits 1000000", "digits must be an integer from 1 to 10000"),
+        ("annealed --jd .1 --digits x", "digits must be an integer from 1 to 10000, got x"),
+        ("annealed", "jd must be given (--jd NUMBER), got nothing"),
+        ("annealed --jd .1 --n 1", "n must be an integer >= 2, got 1"),
+        ("annealed --jd .1 --out /nonexistent/x", "out must be a file that can be written"),
+        ("derive annealed --format xml", "format must be one of latex, text, python, got xml"),
+        ("derive magic", "topic must be one of"),
+        ("derive stability --layers 3", "layers must be"),
+        ("stability --layers inf --jd .1 --lam .1", "layers must be finite"),
+        ("convergence-bound --n 10 --failure 2", "failure must be a probability"),
+        ("nothing", "No such command"),
+        ("annealed --what", "No such option"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    arguments: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments.split()) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("rmtheory: error: ")
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_out_writes_the_json_and_nothing_half(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "answer.json"
+    assert run(["annealed", "--jd", ".5", "--out", str(target)]) == 0
+    assert json.loads(target.read_text())["entropy"]["tier"] == "certified"
+    assert [path.name for path in tmp_path.iterdir()] == ["answer.json"]
+    target.write_text("old")
+    assert run(["annealed", "--jd", "nan", "--out", str(target)]) == 2
+    assert target.read_text() == "old"
+    assert run(["annealed", "--jd", ".5", "--out", str(tmp_path)]) == 2
+    assert "not a folder" in capsys.readouterr().err
+
+
+def test_help_has_an_example_for_each_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 0
+    overview = capsys.readouterr().out
+    for command in ("annealed", "second-moment", "stability", "convergence-bound", "derive"):
+        assert command in overview
+        assert run([command, "--help"]) == 0
+        assert f"Example: rmtheory {command}" in capsys.readouterr().out
