@@ -15,8 +15,9 @@ RealLike = float | int | str | Decimal | Fraction
 #: Largest precision offered: beyond it a run takes minutes and nobody reads the digits.
 MAX_DIGITS = 10_000
 
-#: Largest decimal exponent of a coupling: keeps an exact fraction from filling the memory.
-_MAX_EXPONENT = 300
+#: Decimal exponents allowed: all floats, but no 1e1000000000, whose fraction fills the memory.
+_LEAST_EXPONENT, _MOST_EXPONENT = -400, 300
+_SIZES = f"a finite real number of size 0 or 1e{_LEAST_EXPONENT} to 1e{_MOST_EXPONENT}"
 
 
 def exact_real(argument: str, value: object) -> Fraction:
@@ -47,10 +48,10 @@ def exact_real(argument: str, value: object) -> Fraction:
             except (TypeError, ValueError, OverflowError):
                 raise InvalidInputError(argument, value, allowed) from None
         exact = _fraction(argument, value, text)
-    if exact and abs(math.log10(abs(exact.numerator)) - math.log10(exact.denominator)) > (
-        _MAX_EXPONENT
-    ):
-        raise InvalidInputError(argument, value, f"{allowed} of size at most 1e{_MAX_EXPONENT}")
+    if exact:
+        size = math.log10(abs(exact.numerator)) - math.log10(exact.denominator)
+        if not _LEAST_EXPONENT <= size <= _MOST_EXPONENT:
+            raise InvalidInputError(argument, value, _SIZES)
     return exact
 
 
@@ -64,9 +65,8 @@ def _fraction(argument: str, value: object, text: str) -> Fraction:
         raise InvalidInputError(argument, value, allowed) from None
     if not decimal.is_finite():
         raise InvalidInputError(argument, value, allowed)
-    if decimal and abs(decimal.adjusted()) > _MAX_EXPONENT:
-        # Checked before the conversion: 1e1000000000 has no affordable fraction.
-        raise InvalidInputError(argument, value, f"{allowed} of size at most 1e{_MAX_EXPONENT}")
+    if decimal and not _LEAST_EXPONENT <= decimal.adjusted() <= _MOST_EXPONENT:
+        raise InvalidInputError(argument, value, _SIZES)  # before the conversion fills the memory
     return Fraction(decimal)
 
 
