@@ -13,7 +13,7 @@ from rmtheory.files import write_text
 
 
 def derive(
-    topic: Annotated[str, typer.Argument(help="annealed, rs or stability.")],
+    topic: Annotated[str, typer.Argument(help="annealed, rs, stability or local-entropy.")],
     layers: io.LayersOption = "1",
     format: Annotated[
         str, typer.Option("--format", metavar="FORMAT", help="latex, text or python.")

@@ -46,9 +46,10 @@ class CurveTracker:
     resolution from the nearest waypoint.
     """
 
-    def __init__(self, model: LocalModel) -> None:
+    def __init__(self, model: LocalModel, like: CurveTracker | None = None) -> None:
         self.model = model
-        self._known: list[Waypoint] = []
+        # A curve at slightly different couplings gives as good guesses as the curve itself.
+        self._known: list[Waypoint] = [] if like is None else list(like._known)
 
     def add(self, d: float, y: float, qhat: Array) -> None:
         """Remember a solved point."""
@@ -114,13 +115,15 @@ class CurveTracker:
         return min(self._known, key=lambda waypoint: abs(waypoint.parameter - parameter))
 
     def _predict(self, parameter: float) -> Array:
-        """Extrapolate (log y, log qhat) linearly through the two nearest points."""
-        near = sorted(self._known, key=lambda w: abs(w.parameter - parameter))[:2]
-        if len(near) == 1 or abs(near[0].parameter - parameter) < 1e-12:
-            return near[0].unknowns
-        a, b = near
+        """Extrapolate (log y, log qhat) linearly through two points nearby."""
+        a = self._nearest(parameter)
+        # Closer pairs would extrapolate their rounding, or the change of couplings between them.
+        apart = [w for w in self._known if abs(w.parameter - a.parameter) > 0.03]
+        if not apart or abs(a.parameter - parameter) < 1e-12:
+            return a.unknowns
+        b = min(apart, key=lambda waypoint: abs(waypoint.parameter - parameter))
         share = (parameter - a.parameter) / (b.parameter - a.parameter)
-        return a.unknowns + share * (b.unknowns - a.unknowns)
+        return a.unknowns + max(-2.0, min(2.0, share)) * (b.unknowns - a.unknowns)
 
 
 def follow(model: LocalModel, distances: Iterable[float], tol: float) -> Iterator[Refined]:

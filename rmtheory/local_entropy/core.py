@@ -16,7 +16,7 @@ import numpy as np
 
 from rmtheory.gaussian import Array, log_P, r
 from rmtheory.local_entropy.moments import Moments, Tangent
-from rmtheory.local_entropy.nodes import STEPS, field_nodes, field_step, tilt_nodes
+from rmtheory.local_entropy.nodes import STEPS, check_size, field_nodes, field_step, tilt_nodes
 
 
 def core_moments(
@@ -26,6 +26,7 @@ def core_moments(
     q1, sigma, qh = 1 - 2 * d, math.sqrt(2 * d), float(qhat[0])
     fields = field_nodes(q1, (jd,), field_step(level, y))
     tilts = tilt_nodes(qh, y, STEPS[level])
+    check_size(fields.at.size * tilts.at.size, 3_000_000)
     # The flip (t, z) -> (-t, -z) leaves zeta as it is: keep x >= 0 and count x > 0 twice.
     half = fields.at.size // 2
     x, log_weight = fields.at[half:], fields.log_weight[half:] + math.log(2.0)

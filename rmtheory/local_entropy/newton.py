@@ -17,6 +17,9 @@ from rmtheory.gaussian import Array
 from rmtheory.local_entropy.model import LocalModel
 from rmtheory.local_entropy.moments import Moments
 
+#: Relative step at which the iteration ends, at the coarse level and at the finer ones.
+_ROUGH, _FINE = 1e-8, 1e-12
+
 _MOST_STEPS = 60
 _LARGEST_STEP = math.log(2.0)
 
@@ -98,7 +101,9 @@ def _newton(
         inverse = start.inverse
     steps: list[float] = []
     for _ in range(_MOST_STEPS):
-        moments = evaluate(unknowns, level, not chord)
+        # A runaway iterate overflows; the step is then not finite, which is caught below.
+        with np.errstate(all="ignore"):
+            moments = evaluate(unknowns, level, not chord)
         if not chord:
             inverse = _inverse(jacobian(moments), where)
         assert inverse is not None
@@ -107,8 +112,10 @@ def _newton(
             raise NotConvergedError(f"the saddle point was lost at {where}: no finite Newton step")
         size = float(np.abs(step).max())
         steps.append(size)
-        # Rounding is reached when a small step no longer shrinks.
-        if size < 1e-14 or (size < 1e-6 and len(steps) > 1 and size > 0.3 * steps[-2]):
+        # The coarse quadrature is not worth more digits; at the fine ones rounding is reached when
+        # a small step no longer shrinks.
+        stalled = size < 1e-6 and len(steps) > 1 and size > 0.3 * steps[-2]
+        if size < (_FINE if chord else _ROUGH) or stalled:
             return Solution(moments, inverse, size)
         unknowns = unknowns * np.exp(step * min(1.0, _LARGEST_STEP / size))
         if unknowns.max() > 1e7 or unknowns.min() < 1e-12:

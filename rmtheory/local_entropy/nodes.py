@@ -20,6 +20,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from rmtheory.errors import NotConvergedError
 from rmtheory.gaussian import Array
 
 #: A Gaussian beyond this many standard deviations weighs less than 1e-17 of the whole.
@@ -30,6 +31,9 @@ REACH = 8.6
 STEPS = (0.8, 0.56, 0.4, 0.3, 0.22, 0.16, 0.12)
 
 FINEST = len(STEPS) - 1
+
+#: More nodes in one direction are needed only where an iteration has run away.
+MOST_NODES = 20_000
 
 #: Step of the coarse evaluation that only tells which nodes matter.
 COARSEST = 1.1
@@ -74,7 +78,7 @@ def field_nodes(q1: float, transitions: tuple[float, ...], step: float) -> Nodes
         return np.asarray(1 / scale + (1 / np.hypot(sigma, x - centres)).sum(axis=0))
 
     end = float(coordinate(np.array([reach]))[0])
-    count = math.ceil(end / step)
+    count = _count(end / step)
     x = _invert(coordinate, density, np.linspace(0.0, end, count + 1), reach)
     log_weight = math.log(end / count) - np.log(density(x)) - 0.5 * (x / scale) ** 2
     log_weight -= 0.5 * math.log(2 * math.pi * q1)
@@ -84,9 +88,22 @@ def field_nodes(q1: float, transitions: tuple[float, ...], step: float) -> Nodes
 def tilt_nodes(qhat: float, y: float, step: float) -> Nodes:
     """Nodes in t for a standard Gaussian under the tilt zeta^y, symmetric about 0."""
     reach = REACH + y * math.sqrt(qhat)
-    count = math.ceil(reach / (step * min(2.0, 1 / math.sqrt(qhat))))
+    count = _count(reach / (step * min(2.0, 1 / math.sqrt(qhat))))
     t = np.linspace(-reach, reach, 2 * count + 1)
     return Nodes(t, math.log(reach / count) - 0.5 * t * t - 0.5 * math.log(2 * math.pi))
+
+
+def check_size(points: float, most: float) -> None:
+    """Stop an iteration that has run away before it fills the memory or takes for ever."""
+    if not points <= most:
+        raise NotConvergedError(
+            f"the quadrature would need {points:.1g} points, more than {most:g}"
+        )
+
+
+def _count(nodes: float) -> int:
+    check_size(nodes, MOST_NODES)
+    return math.ceil(nodes)
 
 
 def _distinct(transitions: tuple[float, ...], sigma: float) -> Array:

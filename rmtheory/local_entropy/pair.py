@@ -22,7 +22,14 @@ from numpy.typing import NDArray
 
 from rmtheory.gaussian import Array, log_P, n
 from rmtheory.local_entropy.moments import Moments, Tangent
-from rmtheory.local_entropy.nodes import COARSEST, STEPS, field_nodes, field_step, tilt_nodes
+from rmtheory.local_entropy.nodes import (
+    COARSEST,
+    STEPS,
+    check_size,
+    field_nodes,
+    field_step,
+    tilt_nodes,
+)
 
 #: Columns of U: the four states (s_1, s_2).
 FIRST = np.array([1.0, 1.0, -1.0, -1.0])
@@ -85,6 +92,7 @@ def pair_moments(
         )
         for which in (0, 1)
     )
+    check_size(len(one.rows) * len(two.rows), 400_000_000)
     layers = (0,) if qhat.size == 1 else (0, 1)
     return _averages(one, two, q1, y, qhat, layers, tangent)
 
@@ -103,6 +111,7 @@ def _site(
     own, sigma = (FIRST, SECOND)[which], math.sqrt(1 - q1)
     fields = field_nodes(q1, (jd + lam, jd - lam), step)
     tilts = tilt_nodes(qhat, y, tilt_step)
+    check_size(fields.at.size * tilts.at.size, 2_000_000)
     x, weight = fields.at, fields.log_weight
     if which == 0:
         # The flip of all spins and fields: keep x >= 0 and count x > 0 twice.

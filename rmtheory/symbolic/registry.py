@@ -12,6 +12,7 @@ from rmtheory.errors import InvalidInputError
 from rmtheory.symbolic import replica
 from rmtheory.symbolic.derivation import Derivation
 from rmtheory.symbolic.topic_annealed import derive_annealed
+from rmtheory.symbolic.topic_local_entropy import derive_local_entropy
 from rmtheory.symbolic.topic_rs import derive_rs
 from rmtheory.symbolic.topic_stability import derive_stability
 
@@ -28,6 +29,7 @@ TOPICS: dict[str, Topic] = {
     "annealed": Topic(derive_annealed, math.inf),
     "rs": Topic(derive_rs, replica.MOST_LAYERS_EXPLICIT),
     "stability": Topic(derive_stability, 2),
+    "local-entropy": Topic(derive_local_entropy, 2),
 }
 
 
@@ -36,9 +38,9 @@ def derive(topic: str, layers: int | float) -> Derivation:
 
     Parameters
     ----------
-    topic : {"annealed", "rs", "stability"}
-        Annealed entropy (any L, and ``math.inf``), replica-symmetric functional (L = 1 ... 4), or
-        stability of the saddle q = qhat = 0 (L = 1 or 2).
+    topic : {"annealed", "rs", "stability", "local-entropy"}
+        Annealed entropy (any L, and ``math.inf``), replica-symmetric functional (L = 1 ... 4),
+        stability of the saddle q = qhat = 0, or local entropy (both L = 1 or 2).
     layers : int or math.inf
         Number of layers L.
 

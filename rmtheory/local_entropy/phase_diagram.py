@@ -1,0 +1,256 @@
+"""Phase diagram of the two-layer chain in the plane (J_D, lambda), resumable.
+
+Both boundaries, of the representation manifold (rm) and of the gap, run from the J_D axis, where
+the layers are two independent cores, to the lambda axis. They are cut by rays
+
+    (J_D, lambda) = R (J_c cos theta, lambda_c sin theta),
+
+J_c, lambda_c being rough scales, and R is bracketed on each ray, starting from the neighbour. Every
+finished point is a small JSON file of its own, so that a killed run goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import asdict, dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from rmtheory.chain import Chain
+from rmtheory.errors import InvalidInputError
+from rmtheory.files import write_text
+from rmtheory.local_entropy.critical import Kind, Seed, bracket
+from rmtheory.provenance import parameters_hash
+
+#: Rough ends of the two boundaries on the axes: they only set the rays.
+SCALE: dict[Kind, tuple[float, float]] = {"rm": (0.0731, 0.4524), "gap": (0.0601, 0.4161)}
+
+KINDS: tuple[Kind, ...] = ("rm", "gap")
+
+#: Raised when the meaning of a stored point changes.
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class BoundaryPoint:
+    """One point of a boundary, with the half-width of its bracket and the touching point."""
+
+    kind: Kind
+    theta: float
+    jd: float
+    lam: float
+    jd_error: float
+    lam_error: float
+    d: float
+    y_star: float
+    internal: float
+    qhat: float
+    #: Rate at which the minimum over d grows along the ray: where the next search starts.
+    rate: float
+    key: str
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for: number of points on each boundary, and the relative bracket width."""
+
+    points: int
+    width: float
+
+    def __post_init__(self) -> None:
+        if self.points < 3:
+            raise InvalidInputError("points", self.points, "an integer >= 3")
+        if not 1e-6 <= self.width <= 1e-2:
+            raise InvalidInputError("width", self.width, "between 1e-6 and 1e-2")
+
+    @property
+    def key(self) -> str:
+        """Name of this computation; points of another one are not taken for its own."""
+        return parameters_hash(asdict(self), _VERSION)
+
+    def angles(self) -> list[float]:
+        """Equidistant rays from the J_D axis to the lambda axis."""
+        return [float(x) for x in np.linspace(0.0, math.pi / 2, self.points)]
+
+
+def ray(kind: Kind, theta: float, radius: float) -> Chain:
+    """Return the chain at distance `radius` on a ray."""
+    jc, lc = SCALE[kind]
+    # The ends lie on the axes exactly.
+    cos = 0.0 if theta > math.pi / 2 - 1e-9 else math.cos(theta)
+    sin = 0.0 if theta < 1e-9 else math.sin(theta)
+    return Chain(2, radius * jc * cos, radius * lc * sin)
+
+
+def boundary_point(
+    kind: Kind, theta: float, request: Request, neighbour: BoundaryPoint | None
+) -> BoundaryPoint:
+    """Bracket the boundary on one ray."""
+    seed, guess = None, 1.0
+    if neighbour is not None:
+        seed = Seed(neighbour.d, neighbour.y_star, (neighbour.qhat,), neighbour.rate)
+        jc, lc = SCALE[kind]
+        guess = math.hypot(neighbour.jd / jc, neighbour.lam / lc)
+    tol = min(1e-7, 1e-3 * request.width)
+    found = bracket(partial(ray, kind, theta), kind, guess, request.width, tol, seed)
+    low, high = ray(kind, theta, found.low), ray(kind, theta, found.high)
+    moments = found.at_high.point.moments
+    return BoundaryPoint(
+        kind,
+        theta,
+        jd=0.5 * (low.jd + high.jd),
+        lam=0.5 * (low.lam_left + high.lam_left),
+        jd_error=0.5 * (high.jd - low.jd),
+        lam_error=0.5 * (high.lam_left - low.lam_left),
+        d=found.at_high.d,
+        y_star=moments.y,
+        internal=moments.phi,
+        qhat=float(moments.qhat[0]),
+        rate=found.seed.rate,
+        key=request.key,
+    )
+
+
+def phase_diagram(
+    request: Request,
+    parts: Path,
+    *,
+    jobs: int = 1,
+    on_point: Callable[[int], None] | None = None,
+) -> xr.Dataset:
+    """Compute both boundaries, keeping every finished point in the folder `parts`.
+
+    Parameters
+    ----------
+    request : Request
+        Number of points and width of the brackets.
+    parts : Path
+        Folder of the finished points; made if needed, and left for the caller to remove.
+    jobs : int
+        Processes.
+    on_point : callable, optional
+        Called with the number of points finished so far.
+    """
+    if jobs < 1:
+        raise InvalidInputError("jobs", jobs, "an integer >= 1")
+    parts.mkdir(parents=True, exist_ok=True)
+    segments = [
+        (kind, chunk.tolist())
+        for kind in KINDS
+        for chunk in np.array_split(np.array(request.angles()), max(1, jobs // 2))
+    ]
+    report = on_point or (lambda _count: None)
+    if jobs == 1:
+        for kind, angles in segments:
+            _segment(kind, angles, request, parts, report)
+    else:
+        _in_parallel(segments, request, parts, jobs, report)
+    return collect(request, parts)
+
+
+def _segment(
+    kind: Kind,
+    angles: list[float],
+    request: Request,
+    parts: Path,
+    report: Callable[[int], None],
+) -> None:
+    """Walk along a boundary, skipping the points that are already there."""
+    neighbour: BoundaryPoint | None = None
+    for theta in angles:
+        point = load_point(kind, theta, request, parts)
+        if point is None:
+            point = boundary_point(kind, theta, request, neighbour)
+            write_text(_path(kind, theta, parts), json.dumps(asdict(point), indent=1))
+        neighbour = point
+        report(finished(request, parts))
+
+
+def _silent(_count: int) -> None:
+    """Workers do not report; the parent counts files."""
+
+
+def _in_parallel(
+    segments: list[tuple[Kind, list[float]]],
+    request: Request,
+    parts: Path,
+    jobs: int,
+    report: Callable[[int], None],
+) -> None:
+    # One thread each: the matrix products are thin, and threads would fight over the cores.
+    threads = {name: os.environ.get(name) for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}
+    os.environ.update(dict.fromkeys(threads, "1"))
+    try:
+        _pool(segments, request, parts, jobs, report)
+    finally:
+        for name, value in threads.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _pool(
+    segments: list[tuple[Kind, list[float]]],
+    request: Request,
+    parts: Path,
+    jobs: int,
+    report: Callable[[int], None],
+) -> None:
+    # Spawned, not forked: a child then reads the number of threads anew.
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        waiting: set[Future[None]] = {
+            pool.submit(_segment, kind, angles, request, parts, _silent)
+            for kind, angles in segments
+        }
+        while waiting:
+            done, waiting = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
+            for future in done:
+                future.result()  # raises here what was raised there
+            report(finished(request, parts))
+
+
+def load_point(kind: Kind, theta: float, request: Request, parts: Path) -> BoundaryPoint | None:
+    """Return a finished point, or None if it is missing, damaged or of another request."""
+    try:
+        point = BoundaryPoint(**json.loads(_path(kind, theta, parts).read_text("utf-8")))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+    return point if point.key == request.key and abs(point.theta - theta) < 1e-12 else None
+
+
+def finished(request: Request, parts: Path) -> int:
+    """Count the points that are done."""
+    return sum(
+        load_point(kind, theta, request, parts) is not None
+        for kind in KINDS
+        for theta in request.angles()
+    )
+
+
+def collect(request: Request, parts: Path) -> xr.Dataset:
+    """Gather the finished points of both boundaries into a data set."""
+    names = ("jd", "lam", "jd_error", "lam_error", "d", "y_star", "internal")
+    data = {name: np.full((len(KINDS), request.points), np.nan) for name in names}
+    for i, kind in enumerate(KINDS):
+        for j, theta in enumerate(request.angles()):
+            point = load_point(kind, theta, request, parts)
+            if point is not None:
+                for name in names:
+                    data[name][i, j] = getattr(point, name)
+    variables = {f"touching_{n}" if n == "d" else n: (("kind", "ray"), v) for n, v in data.items()}
+    return xr.Dataset(
+        variables, coords={"kind": list(KINDS), "theta": ("ray", np.array(request.angles()))}
+    )
+
+
+def _path(kind: Kind, theta: float, parts: Path) -> Path:
+    return parts / f"{kind}-{theta:.9f}.json"

@@ -1,0 +1,218 @@
+"""Local entropy at one point, and y* at one distance: the functions a user calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from rmtheory import checks
+from rmtheory.chain import Chain
+from rmtheory.errors import InvalidInputError, NotConvergedError
+from rmtheory.estimate import Estimate, Tier
+from rmtheory.local_entropy.continuation import CurveTracker
+from rmtheory.local_entropy.model import LocalModel
+from rmtheory.local_entropy.precise import precise_point, precise_ystar
+from rmtheory.local_entropy.q0 import q0_at
+from rmtheory.local_entropy.refine import Refined, refine_saddle
+from rmtheory.local_entropy.start import count_zeros, guess_qhat
+from rmtheory.local_entropy.verdict import default_tol
+
+_QUADRATURE = "trapezoid quadrature, two resolutions"
+
+#: Digits that the float64 quadrature can give; more are computed for one layer only.
+FLOAT_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class LocalEntropy:
+    """Free, internal and external entropy per neuron at given (d, y)."""
+
+    chain: Chain
+    d: float
+    y: float
+    phi: Estimate
+    internal: Estimate
+    external: Estimate
+    #: One conjugate overlap per layer.
+    qhat: tuple[Estimate, ...]
+    #: M0 > 0: the saddle q0 = 0 is stable (one layer).
+    q0_stability: Estimate | None
+
+
+@dataclass(frozen=True)
+class YStar:
+    """The point of the curve y*(d) at one distance; entropies per neuron."""
+
+    chain: Chain
+    d: float
+    y_star: Estimate
+    internal: Estimate
+    #: dS_I*/dd by the envelope theorem.
+    slope: Estimate
+    qhat: tuple[Estimate, ...]
+    #: Largest residual of <m_l^2> = q1 and S_E = 0.
+    residual: float
+    q0_stability: Estimate | None
+
+
+def local_entropy(
+    chain: Chain, d: checks.RealLike, y: checks.RealLike, digits: int | None = None
+) -> LocalEntropy:
+    """Evaluate phi, S_I and S_E at the saddle point for given distance and y.
+
+    Parameters
+    ----------
+    chain : Chain
+        One or two layers.
+    d : real
+        Half the normalised Hamming distance scale: q1 = 1 - 2d, 0 < d < 1/2.
+    y : real
+        Number of replicas, y > 0.
+    digits : int, optional
+        Decimal digits wanted; up to 12 for two layers, any number for one.
+
+    Examples
+    --------
+    >>> from rmtheory import Chain
+    >>> point = local_entropy(Chain(1, 0.1), d=0.1, y=3)
+    >>> print(point.phi.rounded(10), point.internal.rounded(10))
+    0.03282716839 ± 6e-12 0.01875642059 ± 6e-12
+    """
+    exact_d, exact_y = _distance(d), _replicas(y)
+    model = LocalModel(chain)
+    float_d, float_y = float(exact_d), float(exact_y)
+    start = guess_qhat(model, float_d, float_y)
+    solved = refine_saddle(model, float_d, float_y, start, _tolerance(model, digits))
+    moments, q0 = solved.moments, _q0(chain, solved)
+    if _wants_precise(chain, digits):
+        assert digits is not None
+        point = precise_point(chain.exact.jd, exact_d, exact_y, digits)
+        entropies = (point.phi, point.internal, point.external)
+        qhat: tuple[Estimate, ...] = (point.qhat,)
+    else:
+        entropies = (
+            _estimate(moments.phi, solved.phi_error),
+            _estimate(moments.internal, solved.internal_error),
+            _estimate(moments.external, solved.external_error),
+        )
+        qhat = _conjugates(model, solved)
+    return LocalEntropy(chain, float_d, float_y, *entropies, qhat, q0)
+
+
+def ystar(
+    chain: Chain,
+    d: checks.RealLike,
+    digits: int | None = None,
+    *,
+    tracker: CurveTracker | None = None,
+    check_zeros: bool = True,
+) -> YStar:
+    """Find the largest y with S_E >= 0 at distance `d`, and S_I* there.
+
+    Parameters
+    ----------
+    chain : Chain
+        One or two layers, J_D >= 0.
+    d : real
+        Distance, 0 < d < 1/2.
+    digits : int, optional
+        Decimal digits wanted; up to 12 for two layers, any number for one.
+    tracker : CurveTracker, optional
+        A curve already followed, to continue from.
+    check_zeros : bool
+        Verify on a grid of y that S_E has no other zero.
+
+    Examples
+    --------
+    >>> from rmtheory import Chain
+    >>> point = ystar(Chain(1, 0.1), d=0.1)
+    >>> print(point.y_star.rounded(8), point.internal.rounded(10))
+    5.6650063 ± 6e-8 0.02904414440 ± 6e-12
+    """
+    exact_d = _distance(d)
+    _check_curve(chain)
+    model = LocalModel(chain)
+    tracker = CurveTracker(model) if tracker is None else tracker
+    solved = tracker.solve(float(exact_d), _tolerance(model, digits))
+    if check_zeros:
+        zeros = count_zeros(model, solved.moments)
+        if zeros != 1:
+            raise NotConvergedError(
+                f"S_E has {zeros} zeros in y at d = {float(exact_d):g}, so y* is not settled"
+            )
+    result = ystar_from(chain, float(exact_d), solved)
+    if not _wants_precise(chain, digits):
+        return result
+    assert digits is not None
+    point = precise_ystar(chain.exact.jd, exact_d, digits)
+    return replace(
+        result,
+        y_star=point.y_star,
+        internal=point.internal,
+        slope=point.slope,
+        qhat=(point.qhat,),
+        residual=float(point.residual),
+    )
+
+
+def ystar_from(chain: Chain, d: float, solved: Refined) -> YStar:
+    """Turn a solved point of the curve into a result."""
+    moments = solved.moments
+    return YStar(
+        chain,
+        d,
+        _estimate(moments.y, solved.y_error),
+        # At y* phi is S_I*, and stationary in y and qhat: the better of the two to read.
+        _estimate(moments.phi, solved.phi_error),
+        _estimate(moments.slope, solved.slope_error),
+        _conjugates(LocalModel(chain), solved),
+        solved.residual,
+        _q0(chain, solved),
+    )
+
+
+def _distance(d: checks.RealLike) -> Fraction:
+    exact = checks.exact_real("d", d)
+    if not 0 < 2 * exact < 1:
+        raise InvalidInputError("d", d, "strictly between 0 and 1/2")
+    return exact
+
+
+def _replicas(y: checks.RealLike) -> Fraction:
+    exact = checks.exact_real("y", y)
+    if exact <= 0:
+        raise InvalidInputError("y", y, "a number > 0")
+    return exact
+
+
+def _check_curve(chain: Chain) -> None:
+    if chain.jd < 0:
+        raise InvalidInputError("jd", chain.jd, "at least 0 for the curve y*(d)")
+
+
+def _wants_precise(chain: Chain, digits: int | None) -> bool:
+    if digits is None or digits <= FLOAT_DIGITS:
+        return False
+    if chain.layers != 1:
+        raise InvalidInputError("digits", digits, f"at most {FLOAT_DIGITS} for two layers")
+    return True
+
+
+def _tolerance(model: LocalModel, digits: int | None) -> float:
+    if digits is None:
+        return default_tol(model)
+    return float(10.0 ** -min(checks.digits(digits), FLOAT_DIGITS))
+
+
+def _estimate(value: float, error: float) -> Estimate:
+    return Estimate(value, error, Tier.ESTIMATED, _QUADRATURE)
+
+
+def _conjugates(model: LocalModel, solved: Refined) -> tuple[Estimate, ...]:
+    values = model.spread(solved.moments.qhat)
+    errors = model.spread(solved.qhat_error)
+    return tuple(_estimate(float(v), float(e)) for v, e in zip(values, errors, strict=True))
+
+
+def _q0(chain: Chain, solved: Refined) -> Estimate | None:
+    return q0_at(chain.jd, solved) if chain.layers == 1 else None

@@ -1,0 +1,123 @@
+"""Is S_I*(d) monotone? The paper's criterion for the representation manifold.
+
+The sign of the envelope slope decides, without differences: it is computed from d_max down to a
+distance where the dilute gas of flips (:mod:`asymptotics`) describes the curve, and its least
+value is refined. Below that distance the slope grows like log(1/d).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from rmtheory import checks
+from rmtheory.chain import Chain
+from rmtheory.errors import InvalidInputError
+from rmtheory.estimate import Estimate, Tier
+from rmtheory.local_entropy.asymptotics import small_distance
+from rmtheory.local_entropy.continuation import CurveTracker
+from rmtheory.local_entropy.extrema import SCAN_TOL, least_slope
+from rmtheory.local_entropy.model import LocalModel
+from rmtheory.local_entropy.refine import Refined
+
+
+class Verdict(StrEnum):
+    """What the sign of the slope says."""
+
+    MONOTONE = "monotone"
+    NOT_MONOTONE = "not monotone"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class Monotonicity:
+    """The verdict on 0 < d <= d_max and what it rests on."""
+
+    chain: Chain
+    verdict: Verdict
+    d_max: float
+    #: The least slope found and where.
+    least_slope: Estimate
+    d_least: float
+    #: Where the numerical curve hands over to the dilute gas of flips.
+    d_join: float
+    #: Slope there, numerical and of the gas, and the relative difference of S_I*.
+    slope_join: float
+    slope_gas: float
+    difference: float
+
+
+def monotonicity(
+    chain: Chain,
+    d_max: float = 0.45,
+    tol: float | None = None,
+    tracker: CurveTracker | None = None,
+    near: float | None = None,
+) -> Monotonicity:
+    """Decide whether S_I*(d) increases on 0 < d <= d_max.
+
+    Examples
+    --------
+    >>> from rmtheory import Chain
+    >>> print(monotonicity(Chain(1, 0.1)).verdict, "/", monotonicity(Chain(1, 0.06)).verdict)
+    monotone / not monotone
+    """
+    if not 0 < checks.exact_real("d_max", d_max) < 0.5:
+        raise InvalidInputError("d_max", d_max, "strictly between 0 and 1/2")
+    model = LocalModel(chain)
+    tol = default_tol(model) if tol is None else tol
+    tracker = CurveTracker(model) if tracker is None else tracker
+    scan = _scan(tracker, d_max)
+    slopes = [point.moments.slope for point in scan]
+    # A dip of the slope between two points of the scan would show as a local minimum.
+    dips = [k for k in range(1, len(scan) - 1) if slopes[k - 1] >= slopes[k] <= slopes[k + 1]]
+    end = tracker.solve(d_max, tol)
+    value, error, d_least = end.moments.slope, end.slope_error, d_max
+    if dips:
+        deepest = min(dips, key=lambda k: slopes[k])
+        dip = least_slope(tracker, _distance(scan[deepest]) if near is None else near, tol)
+        if dip.value < value:
+            value, error, d_least = dip.value, dip.error, dip.d
+    join = scan[-1]
+    gas = small_distance(chain, _distance(join))
+    joined = join.moments.slope > 0 and gas.slope > 0 and slopes[-1] > slopes[-2]
+    if value < -error:
+        verdict = Verdict.NOT_MONOTONE
+    elif value > error and joined:
+        verdict = Verdict.MONOTONE
+    else:
+        verdict = Verdict.UNDECIDED
+    return Monotonicity(
+        chain,
+        verdict,
+        d_max,
+        Estimate(value, error, Tier.ESTIMATED, "least envelope slope along y*(d)"),
+        d_least,
+        d_join=_distance(join),
+        slope_join=join.moments.slope,
+        slope_gas=gas.slope,
+        difference=join.moments.phi / gas.internal - 1,
+    )
+
+
+def default_tol(model: LocalModel) -> float:
+    """Accuracy of S_I* aimed at when none is asked for."""
+    return 1e-11 if model.chain.layers == 1 else 1e-9
+
+
+def _scan(tracker: CurveTracker, d_max: float) -> list[Refined]:
+    """Points from d_max downwards, until the flips are dilute or y* too large to go on."""
+    largest_y = 1000.0 if tracker.model.chain.layers == 1 else 100.0
+    points: list[Refined] = []
+    for d in d_max * 0.72 ** np.arange(60):
+        point = tracker.solve(float(d), SCAN_TOL)
+        points.append(point)
+        if point.moments.y > largest_y and d < 0.02:
+            break
+    return points
+
+
+def _distance(point: Refined) -> float:
+    return (1 - point.moments.q1) / 2
