@@ -216,9 +216,10 @@ def _certified(formula: Callable[[Arithmetic], Any], digits: int, method: str) -
     # Nearly degenerate eigenvalues (lambda_L = -lambda_R, large) need thousands of digits.
     for _ in range(9):
         with ball_precision(working) as balls:
-            ball = formula(balls)
-            value, error = ball_to_mpf(ball)
-        estimate = None
+            try:
+                value, error = ball_to_mpf(formula(balls))
+            except ZeroDivisionError:  # a ball around 0 in a denominator: more digits
+                value, error = mpmath.mpf("nan"), mpmath.inf
         if mpmath.isfinite(value) and mpmath.isfinite(error):
             estimate = Estimate(value, error, Tier.CERTIFIED, method)
             if estimate.digits >= digits or error < mpmath.mpf(10) ** (-digits - 2):
@@ -236,9 +237,14 @@ def _verified(
     method: str,
 ) -> Estimate:
     working = digits + GUARD_DIGITS
-    for _ in range(4):
+    error: Any = mpmath.inf
+    for _ in range(8):
         first = MPArithmetic(working)
-        value = formula(first)
+        try:
+            value = formula(first)
+        except ZeroDivisionError:  # a pivot rounded to 0: more digits
+            working = 2 * working
+            continue
         # The second route runs with more digits, so that their difference shows the rounding of
         # the first as well as any mistake of either.
         other = MPArithmetic(working + GUARD_DIGITS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -149,5 +149,11 @@ def decimal_string(x: Fraction) -> str:
     if odd_part != 1:
         return str(x)
     shifted = x.numerator * 10**power // x.denominator
-    text = Decimal(shifted).scaleb(-power) if shifted else Decimal(0)
-    return f"{text:f}" if -7 < text.adjusted() < 21 else str(text)
+    with localcontext() as context:
+        context.prec = max(1, len(str(abs(shifted))))  # scaleb rounds to the context
+        text = Decimal(shifted).scaleb(-power) if shifted else Decimal(0)
+    if -7 < text.adjusted() < 21:
+        return f"{text:f}"
+    digits = "".join(map(str, text.as_tuple().digits)).rstrip("0")
+    mantissa = digits[0] + (f".{digits[1:]}" if digits[1:] else "")
+    return f"{'-' if x < 0 else ''}{mantissa}e{text.adjusted()}"

@@ -12,8 +12,8 @@ from rmtheory.errors import InvalidInputError
 #: What is accepted wherever a coupling is expected.
 RealLike = float | int | str | Decimal | Fraction
 
-#: Largest precision offered: beyond it a run takes minutes and nobody reads the digits.
-MAX_DIGITS = 10_000
+#: Largest precision offered: Python itself refuses to print integers of more than 4300 digits.
+MAX_DIGITS = 4_000
 
 #: Decimal exponents allowed: all floats, but no 1e1000000000, whose fraction fills the memory.
 _LEAST_EXPONENT, _MOST_EXPONENT = -400, 300
@@ -102,10 +102,15 @@ def layers(value: object) -> int | float:
     allowed = "an integer >= 1 or inf"
     number: object = value
     if isinstance(value, str):
+        if value.strip().lower() in ("inf", "infinity", "+inf"):
+            return math.inf
         try:
-            number = float(value)
-        except ValueError:
+            exact = exact_real("layers", value)
+        except InvalidInputError:
             raise InvalidInputError("layers", value, allowed) from None
+        if exact.denominator != 1:
+            raise InvalidInputError("layers", value, allowed)
+        number = exact.numerator
     if isinstance(number, bool) or not isinstance(number, (Integral, float)):
         raise InvalidInputError("layers", value, allowed)
     if isinstance(number, float):

@@ -46,7 +46,7 @@ class Estimate:
     --------
     >>> s = Estimate(0.3242007652712889, 4e-11, Tier.VERIFIED, "closed form")
     >>> print(s)
-    0.32420076527 ± 4e-11
+    0.32420076527 ± 5e-11
     >>> s.digits
     11
     """
@@ -122,9 +122,10 @@ class Estimate:
 
     def to_json(self) -> dict[str, str]:
         """Return the JSON object {value, error, tier, method}, numbers as decimal strings."""
+        text = self._value_string(extra=2)
         return {
-            "value": self._value_string(extra=2),
-            "error": _round_up(_mpf(self.error), 2),
+            "value": text,
+            "error": _round_up(self._error_of(text), 2),
             "tier": str(self.tier),
             "method": self.method,
         }
@@ -148,7 +149,15 @@ class Estimate:
     def __str__(self) -> str:
         if self.error == 0:
             return f"{self._value_string()} (exact)"
-        return f"{self._value_string()} ± {_round_up(_mpf(self.error), 1)}"
+        text = self._value_string()
+        return f"{text} ± {_round_up(self._error_of(text), 1)}"
+
+    def _error_of(self, text: str) -> Any:
+        """The error of the value as printed: its rounding is added."""
+        context = mpmath.mp.clone()
+        context.prec = max(_bits(self.value), 53) + 64
+        rounding = abs(context.mpf(_from_string(text)) - context.mpf(_mpf(self.value)))
+        return _mpf(context.mpf(_mpf(self.error)) + rounding)
 
 
 def mpf_from(number: Any) -> Any:

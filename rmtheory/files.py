@@ -21,8 +21,13 @@ def replacing(path: str | os.PathLike[str], argument: str = "out") -> Iterator[P
         If the folder does not exist or cannot be written, naming `argument`.
     """
     target = Path(path)
+    if target.is_symlink():
+        target = target.resolve()  # the link stays, what it points to is replaced
     if target.is_dir():
         raise InvalidInputError(argument, str(path), "a file that can be written, not a folder")
+    if target.exists() and not target.is_file():
+        # Renaming over a device or a pipe would destroy it.
+        raise InvalidInputError(argument, str(path), "a regular file, not a device or a pipe")
     try:
         descriptor, name = tempfile.mkstemp(
             prefix=f".{target.name}.", suffix=target.suffix, dir=target.parent

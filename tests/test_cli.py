@@ -1,6 +1,7 @@
 """The command line: its JSON contract, its tables, and what it says to bad input."""
 
 import json
+import os
 from pathlib import Path
 
 import mpmath
@@ -86,9 +87,9 @@ def test_no_limit_is_null_beside_the_exact_ratio(capsys: pytest.CaptureFixture[s
         ("annealed --jd nan", "jd must be a finite real number, got nan"),
         ("annealed --jd inf", "jd must be a finite real number, got inf"),
         ("annealed --layers 2 --jd .1", "lam must be given for two layers or more, got nothing"),
-        ("annealed --jd .1 --digits 0", "digits must be an integer from 1 to 10000, got 0"),
-        ("annealed --jd .1 --digits 1000000", "digits must be an integer from 1 to 10000"),
-        ("annealed --jd .1 --digits x", "digits must be an integer from 1 to 10000, got x"),
+        ("annealed --jd .1 --digits 0", "digits must be an integer from 1 to 4000, got 0"),
+        ("annealed --jd .1 --digits 400000", "digits must be an integer from 1 to 4000"),
+        ("annealed --jd .1 --digits x", "digits must be an integer from 1 to 4000, got x"),
         ("annealed", "jd must be given (--jd NUMBER), got nothing"),
         ("annealed --jd .1 --n 1", "n must be an integer >= 2, got 1"),
         ("annealed --jd .1 --out /nonexistent/x", "out must be a file that can be written"),
@@ -133,3 +134,28 @@ def test_help_has_an_example_for_each_command(capsys: pytest.CaptureFixture[str]
         assert command in overview
         assert run([command, "--help"]) == 0
         assert f"Example: rmtheory {command}" in capsys.readouterr().out
+
+
+def test_out_spares_pipes_and_follows_links(tmp_path: Path) -> None:
+    pipe, link, target = tmp_path / "pipe", tmp_path / "link", tmp_path / "target"
+    os.mkfifo(pipe)
+    assert run(["annealed", "--jd", ".5", "--out", str(pipe)]) == 2
+    assert pipe.is_fifo()
+    target.write_text("old")
+    link.symlink_to(target)
+    assert run(["annealed", "--jd", ".5", "--out", str(link)]) == 0
+    assert link.is_symlink()
+    assert json.loads(target.read_text())["entropy"]["tier"] == "certified"
+
+
+def test_parameters_are_printed_in_full(capsys: pytest.CaptureFixture[str]) -> None:
+    jd = "0.12345678901234567890123456789012345678"
+    parameters = answer(
+        f"annealed --layers 100000000000000000000001 --jd {jd} --lam 1e-30", capsys
+    )["parameters"]
+    assert parameters == {
+        "layers": 100000000000000000000001,
+        "jd": jd,
+        "lam_left": "1e-30",
+        "lam_right": "1e-30",
+    }

@@ -140,3 +140,12 @@ def test_bad_input() -> None:
         theory.stability(Chain("inf", 0.1, 0.1))
     with pytest.raises(InvalidInputError, match="layers must be at most 64"):
         theory.stability(Chain(65, 0.1, 0.1))
+
+
+@pytest.mark.parametrize("lam", [8, 12, 40])
+@pytest.mark.parametrize("tier", [Tier.CERTIFIED, Tier.VERIFIED])
+def test_strong_couplings_keep_their_digits(lam: int, tier: Tier) -> None:
+    # C is singular to hundreds of digits there; locked layers behave as one with M = 1/3 a mode.
+    found = theory.stability(Chain(3, 0, lam), 15, tier=tier)
+    assert all(eigenvalue.digits >= 15 for eigenvalue in found.eigenvalues)
+    assert abs(found.eigenvalues[0].value - 1 / 3) < 1e-14

@@ -110,7 +110,7 @@ def mean_count(chain: Chain, n: int, digits: int = 15, *, tier: Tier | None = No
 
 def _mean(chain: Chain, n: int, digits: int, tier: Tier | None, logarithm: bool) -> Estimate:
     digits = checks.digits(digits)
-    size = checks.integer("n", n, 2)
+    size = checks.integer("n", n, 2, 10**15)
     if math.isinf(chain.layers):
         raise InvalidInputError("layers", "inf", "finite for a mean count")
 

@@ -14,7 +14,11 @@ import typer
 
 from rmtheory.cli.annealed import annealed
 from rmtheory.cli.convergence import convergence_bound
+from rmtheory.cli.critical import critical
+from rmtheory.cli.curve import curve
 from rmtheory.cli.derive import derive
+from rmtheory.cli.local_entropy import local_entropy, ystar
+from rmtheory.cli.phase_diagram import phase_diagram
 from rmtheory.cli.run import run_app
 from rmtheory.cli.second_moment import second_moment
 from rmtheory.cli.stability import stability
@@ -31,6 +35,11 @@ app.command()(annealed)
 app.command("second-moment")(second_moment)
 app.command()(stability)
 app.command("convergence-bound")(convergence_bound)
+app.command("local-entropy")(local_entropy)
+app.command()(ystar)
+app.command()(curve)
+app.command()(critical)
+app.command("phase-diagram")(phase_diagram)
 app.command()(derive)
 
 

@@ -34,7 +34,10 @@ LamRightOption = Annotated[
     str | None, typer.Option("--lam-right", metavar="NUMBER", help="Coupling to the next layer.")
 ]
 DigitsOption = Annotated[
-    str, typer.Option("--digits", metavar="COUNT", help="Significant digits wanted.")
+    str,
+    typer.Option(
+        "--digits", metavar="COUNT", help="Digits wanted (decimals where the value is small)."
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 OutOption = Annotated[

@@ -161,6 +161,25 @@ def _eigenvalues(chain: Chain, digits: int, tier: Tier) -> tuple[Estimate, ...]:
     bounded by sums of moduli. In balls this certifies; in mpmath it verifies.
     """
     working = digits + GUARD_DIGITS + 5
+    # Strong couplings make C nearly singular: digits are lost, and made up for by more.
+    for _ in range(8):
+        try:
+            found = _eigenvalues_at(chain, working, tier)
+        except ZeroDivisionError:
+            found = ()
+        if found and all(_enough(estimate, digits) for estimate in found):
+            return tuple(estimate.rounded(digits) for estimate in found)
+        working *= 2
+    raise NotConvergedError(
+        f"the eigenvalues of M for {chain} did not reach {digits} digits with {working // 2}"
+    )
+
+
+def _enough(estimate: Estimate, digits: int) -> bool:
+    return estimate.digits >= digits or estimate.error < mpmath.mpf(10) ** (-digits - 2)
+
+
+def _eigenvalues_at(chain: Chain, working: int, tier: Tier) -> tuple[Estimate, ...]:
     arithmetic = MPArithmetic(working)
     size = chain.finite_layers
     M = matrices(chain, arithmetic).M
@@ -182,7 +201,9 @@ def _eigenvalues(chain: Chain, digits: int, tier: Tier) -> tuple[Estimate, ...]:
         rounding = finer.context.mpf(10) ** (3 - working)
         found = [(mpf_from(d), mpf_from(e + rounding)) for d, e in pairs]
         method += ", mpmath"
-    estimates = [Estimate(d, e, tier, method).rounded(digits) for d, e in found]
+    if not all(mpmath.isfinite(e) for _, e in found):
+        return ()
+    estimates = [Estimate(d, e, tier, method) for d, e in found]
     return tuple(sorted(estimates, key=lambda estimate: estimate.value))
 
 

@@ -44,7 +44,7 @@ def exponent(chain: Chain, q: float | Sequence[float]) -> Estimate:
     --------
     >>> from rmtheory import Chain
     >>> print(exponent(Chain(1, jd=0.5), 1.0))  # the entropy log 2P(J_D) itself
-    0.32420076527129 ± 6e-15
+    0.32420076527129 ± 8e-15
     """
     layers = checked_layers(chain)
     overlaps = _overlaps(q, layers)
@@ -116,7 +116,7 @@ def dual_exponent(chain: Chain, q: Sequence[float]) -> float:
         ):
             h, (value, p) = h + step, closer
     raise NotConvergedError(
-        f"the fields of Psi at q = {tuple(overlaps)} did not settle; move q away from ±1"
+        f"the fields of Psi at q = {tuple(map(float, overlaps))} did not settle: move q off ±1"
     )
 
 

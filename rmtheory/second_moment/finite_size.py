@@ -54,7 +54,7 @@ def finite_ratio(
     --------
     >>> from rmtheory import Chain
     >>> print(finite_ratio(Chain(1, jd=0.1), 100))
-    1.305634937313 ± 2e-12
+    1.305634937313 ± 3e-12
     >>> print(finite_ratio(Chain(1, jd="0.1"), 10, digits=25))
     1.941145056928984620931946 ± 6e-25
     """

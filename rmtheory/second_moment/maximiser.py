@@ -104,6 +104,8 @@ def maximum(chain: Chain, points: int | None = None) -> Maximum:
     # 0 is stationary by symmetry, and stays a candidate where the grid sees a neighbour above it
     # only through rounding.
     candidates.append((float(exponent_grid(chain, *zero)), zero))
+    # So do the corners s' = s in every layer, which strong couplings hide on a flat ridge.
+    candidates.append((float(exponent_grid(chain, *(1.0,) * layers)), (math.inf,) * layers))
     ranked = _distinct(candidates)
     (value, place), (second, other) = ranked[0], ranked[1]
     q = tuple(math.tanh(x) for x in place)

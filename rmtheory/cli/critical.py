@@ -1,0 +1,105 @@
+"""``rmtheory critical``: thresholds of the representation manifold and of the gap, as brackets."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from rmtheory import checks
+from rmtheory.cli import output as io
+from rmtheory.errors import InvalidInputError, NotConvergedError
+
+
+def critical(
+    layers: io.LayersOption = "1",
+    jd: Annotated[
+        str | None, typer.Option("--jd", metavar="NUMBER", help="Given: solve for lambda (L = 2).")
+    ] = None,
+    lam: Annotated[
+        str | None, typer.Option("--lam", metavar="NUMBER", help="Given: solve for J_D (L = 2).")
+    ] = None,
+    gap: Annotated[
+        bool, typer.Option("--gap", help="The lower threshold, where min S_I* turns negative.")
+    ] = False,
+    width: Annotated[
+        str | None,
+        typer.Option("--width", metavar="NUMBER", help="Width of the bracket (1e-8, 1e-5)."),
+    ] = None,
+    json: io.JsonOption = False,
+    out: io.OutOption = None,
+) -> None:
+    """Bracket a critical coupling: opposite verdicts at the two ends.
+
+    For one layer J_Dc; for two layers lambda_c at given --jd, or J_Dc at given --lam.
+
+    Example: rmtheory critical --layers 1 --json
+    """
+    from rmtheory.chain import Chain
+    from rmtheory.local_entropy.critical import critical_coupling
+    from rmtheory.local_entropy.verdict import Verdict, monotonicity
+
+    count = checks.layers(layers)
+    if count not in (1, 2):
+        raise InvalidInputError("layers", layers, "1 or 2 for a critical coupling")
+    if count == 1 and (jd is not None or lam is not None):
+        raise InvalidInputError(
+            "jd" if jd is not None else "lam", jd or lam, "absent for one layer"
+        )
+    if count == 2 and (jd is None) == (lam is None):
+        given = "both" if jd is not None else "neither"
+        raise InvalidInputError("jd and lam", given, "one given and one sought for two layers")
+    coupling: Literal["jd", "lam"] = "lam" if jd is not None else "jd"
+    fixed = {name: _number(name, text) for name, text in (("jd", jd), ("lam", lam)) if text}
+    wide = None if width is None else _number("width", width)
+    if wide is not None and not 1e-10 <= wide <= 1e-2:
+        raise InvalidInputError("width", width, "between 1e-10 and 1e-2")
+    found = critical_coupling(
+        int(count), coupling, kind="gap" if gap else "rm", width=wide, **fixed
+    )
+    quantities: dict[str, io.Quantity] = {
+        f"{coupling}_low": _decimal(found.low),
+        f"{coupling}_high": _decimal(found.high),
+        "d": found.d,
+        "y_star": found.y_star,
+        "internal": found.internal,
+        "minimum_low": found.at_low,
+        "minimum_high": found.at_high,
+    }
+    if not gap:
+        # The whole curve at both ends, not only the touching point.
+        verdicts = []
+        for end in (found.low, found.high):
+            chain = Chain(int(count), **{**fixed, coupling: end})
+            verdicts.append(monotonicity(chain).verdict)
+        if verdicts != [Verdict.NOT_MONOTONE, Verdict.MONOTONE]:
+            raise NotConvergedError(
+                f"the verdicts at {coupling} = {found.low:.9g} and {found.high:.9g} are "
+                f"{verdicts[0]} and {verdicts[1]}"
+            )
+        quantities["verdict_low"], quantities["verdict_high"] = map(str, verdicts)
+    name = "the gap" if gap else "the representation manifold"
+    io.Report(
+        f"Threshold of {name}, {count} layer{'s' if count == 2 else ''}",
+        {"layers": int(count), "gap": gap, **{k: repr(v) for k, v in fixed.items()}},
+        quantities,
+        {
+            f"{coupling}_low": "lower end of the bracket",
+            f"{coupling}_high": "upper end of the bracket",
+            "d": "distance of the touching point",
+            "y_star": "y* there",
+            "internal": "S_I* there, per neuron",
+            "minimum_low": "least " + ("S_I*" if gap else "slope") + " over d at the lower end",
+            "minimum_high": "and at the upper end",
+            "verdict_low": "S_I*(d) on 0 < d <= 0.45 at the lower end",
+            "verdict_high": "and at the upper end",
+        },
+    ).show(json, out)
+
+
+def _number(name: str, text: str | None) -> float:
+    return float(checks.exact_real(name, text))
+
+
+def _decimal(x: float) -> str:
+    return f"{x:.11f}"

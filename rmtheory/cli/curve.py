@@ -1,0 +1,90 @@
+"""``rmtheory curve``: a whole curve y*(d), S_I*(d), as a netCDF file and a picture."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rmtheory import checks
+from rmtheory.cli import output as io
+from rmtheory.cli.local_entropy import required
+from rmtheory.cli.progress import counting
+from rmtheory.errors import InvalidInputError
+
+
+def curve(
+    layers: io.LayersOption = "1",
+    jd: io.JdOption = None,
+    lam: io.LamOption = None,
+    lam_left: io.LamLeftOption = None,
+    lam_right: io.LamRightOption = None,
+    d_min: Annotated[str, typer.Option("--d-min", metavar="NUMBER")] = "1e-3",
+    d_max: Annotated[str, typer.Option("--d-max", metavar="NUMBER")] = "0.45",
+    points: Annotated[str, typer.Option("--points", metavar="COUNT")] = "40",
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="netCDF file to write.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Picture to draw (png, pdf).")
+    ] = None,
+) -> None:
+    """Follow y*(d) from d-max to d-min, geometrically spaced, and store it with its errors.
+
+    Where the continuation is lost, what was found is stored all the same.
+
+    Example: rmtheory curve --layers 2 --jd 0 --lam .45 --points 12 --out curve.nc --plot curve.png
+    """
+    import numpy as np
+
+    from rmtheory import provenance, store
+    from rmtheory.local_entropy.curve import CurveStoppedError
+    from rmtheory.local_entropy.curve import curve as follow
+
+    chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
+    low, high = (_distance(name, text) for name, text in (("d_min", d_min), ("d_max", d_max)))
+    count = checks.integer("points", points, 2, 10_000)
+    if low >= high:
+        raise InvalidInputError("d_min", d_min, f"below d_max = {d_max}")
+    target = Path(required("out", None if out is None else str(out)))
+    check_folder("out", target)
+    if plot is not None:
+        check_folder("plot", plot)
+    parameters = {**chain.parameters(), "d_min": low, "d_max": high, "points": count}
+    begun = time.perf_counter()
+
+    def write(data: Any, complete: bool) -> None:
+        attributes = provenance.attributes(
+            {**parameters, "complete": complete}, wall_time=time.perf_counter() - begun
+        )
+        store.save(data.assign_attrs(attributes), target)
+
+    with counting(f"{chain}", count) as progress:
+        try:
+            data = follow(chain, np.geomspace(low, high, count).tolist(), on_point=progress)
+        except CurveStoppedError as stopped:
+            write(stopped.found, complete=False)
+            raise
+    write(data, complete=True)
+    if plot is not None:
+        from rmtheory.plots import plot_curve
+
+        plot_curve(data, str(chain), plot)
+    typer.echo(f"{count} points of {chain} in {target}" + (f" and {plot}" if plot else ""))
+
+
+def check_folder(argument: str, path: Path) -> None:
+    """Refuse a target that cannot be written before the work begins."""
+    if not path.parent.is_dir():
+        raise InvalidInputError(argument, str(path), "a file in a folder that exists")
+    if path.is_dir():
+        raise InvalidInputError(argument, str(path), "a file, not a folder")
+
+
+def _distance(argument: str, text: str) -> float:
+    value = checks.exact_real(argument, text)
+    if not 0 < 2 * value < 1:
+        raise InvalidInputError(argument, text, "strictly between 0 and 1/2")
+    return float(value)

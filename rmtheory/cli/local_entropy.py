@@ -1,0 +1,116 @@
+"""``rmtheory local-entropy`` and ``rmtheory ystar``: one point of the local-entropy theory."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rmtheory import checks
+from rmtheory.chain import decimal_string
+from rmtheory.cli import output as io
+from rmtheory.errors import InvalidInputError
+
+DistanceOption = Annotated[
+    str | None, typer.Option("--d", metavar="NUMBER", help="Distance, between 0 and 1/2.")
+]
+WantedDigits = Annotated[
+    str | None,
+    typer.Option("--digits", metavar="COUNT", help="Digits wanted: any for L = 1, 12 for L = 2."),
+]
+
+_MEANING = {
+    "phi": "free entropy, -Phi of the paper, per neuron",
+    "internal": "internal entropy S_I per neuron",
+    "external": "external entropy S_E per neuron",
+    "qhat": "conjugate overlap of each layer",
+    "q0_stability": "M0: the saddle q0 = 0 is stable where it is positive",
+    "y_star": "largest y with S_E >= 0",
+    "slope": "dS_I*/dd per neuron; its sign decides monotonicity",
+    "residual": "largest residual of the equations solved",
+}
+
+
+def local_entropy(
+    layers: io.LayersOption = "1",
+    jd: io.JdOption = None,
+    lam: io.LamOption = None,
+    lam_left: io.LamLeftOption = None,
+    lam_right: io.LamRightOption = None,
+    d: DistanceOption = None,
+    y: Annotated[
+        str | None, typer.Option("--y", metavar="NUMBER", help="Number of replicas, y > 0.")
+    ] = None,
+    digits: WantedDigits = None,
+    json: io.JsonOption = False,
+    out: io.OutOption = None,
+) -> None:
+    """Free, internal and external entropy at distance d and given y, one or two layers.
+
+    Example: rmtheory local-entropy --layers 1 --jd .1 --d .1 --y 3 --json
+    """
+    from rmtheory.local_entropy.results import local_entropy as evaluate
+
+    chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
+    point = evaluate(chain, required("d", d), required("y", y), wanted_digits(digits))
+    quantities: dict[str, io.Quantity] = {
+        "phi": point.phi,
+        "internal": point.internal,
+        "external": point.external,
+        "qhat": list(point.qhat),
+    }
+    if point.q0_stability is not None:
+        quantities["q0_stability"] = point.q0_stability
+    parameters = {**chain.parameters(), "d": _exact("d", d), "y": _exact("y", y)}
+    title = f"Local entropy of {chain} at d = {d}, y = {y}"
+    io.Report(title, parameters, quantities, _MEANING).show(json, out)
+
+
+def ystar(
+    layers: io.LayersOption = "1",
+    jd: io.JdOption = None,
+    lam: io.LamOption = None,
+    lam_left: io.LamLeftOption = None,
+    lam_right: io.LamRightOption = None,
+    d: DistanceOption = None,
+    digits: WantedDigits = None,
+    json: io.JsonOption = False,
+    out: io.OutOption = None,
+) -> None:
+    """Find y*(d), where the external entropy vanishes, and S_I* there; one or two layers.
+
+    Example: rmtheory ystar --layers 1 --jd .1 --d .1 --json
+    """
+    from rmtheory.estimate import Estimate, Tier
+    from rmtheory.local_entropy.results import ystar as solve
+
+    chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
+    point = solve(chain, required("d", d), wanted_digits(digits))
+    residual = Estimate(point.residual, 0.0, Tier.ESTIMATED, "largest residual, as evaluated")
+    quantities: dict[str, io.Quantity] = {
+        "y_star": point.y_star,
+        "internal": point.internal,
+        "slope": point.slope,
+        "qhat": list(point.qhat),
+        "residual": residual,
+    }
+    if point.q0_stability is not None:
+        quantities["q0_stability"] = point.q0_stability
+    parameters = {**chain.parameters(), "d": _exact("d", d)}
+    io.Report(f"y* of {chain} at d = {d}", parameters, quantities, _MEANING).show(json, out)
+
+
+def required(argument: str, text: str | None) -> str:
+    """Return an option that must be given."""
+    if text is None:
+        raise InvalidInputError(argument, "nothing", f"given (--{argument.replace('_', '-')} ...)")
+    return text
+
+
+def wanted_digits(text: str | None) -> int | None:
+    """Return the number of digits asked for, if any."""
+    return None if text is None else checks.integer("digits", text, 1, checks.MAX_DIGITS)
+
+
+def _exact(argument: str, text: str | None) -> str:
+    return decimal_string(checks.exact_real(argument, text))
