@@ -154,6 +154,8 @@ class Estimate:
 
     def _error_of(self, text: str) -> Any:
         """The error of the value as printed: its rounding is added."""
+        if self.error == 0:
+            return _mpf(0)
         context = mpmath.mp.clone()
         context.prec = max(_bits(self.value), 53) + 64
         rounding = abs(context.mpf(_from_string(text)) - context.mpf(_mpf(self.value)))

@@ -14,6 +14,7 @@ from rmtheory.local_entropy.asymptotics import small_distance
 from rmtheory.local_entropy.continuation import CurveTracker
 from rmtheory.local_entropy.model import LocalModel
 from rmtheory.local_entropy.results import YStar, ystar
+from rmtheory.local_entropy.verdict import default_tol
 
 
 class CurveStoppedError(NotConvergedError):
@@ -58,7 +59,8 @@ def curve(
             raise InvalidInputError("d", d, "strictly between 0 and 1/2")
     if not len(distances):
         raise InvalidInputError("distances", "nothing", "at least one distance")
-    tracker = CurveTracker(LocalModel(chain))
+    model = LocalModel(chain)
+    tracker, tol = CurveTracker(model), default_tol(model)
     points: list[YStar] = []
     # From the far end to d = 0: the continuation starts where Newton is safe.
     for d in sorted(map(float, distances), reverse=True):
@@ -67,7 +69,7 @@ def curve(
             # for two layers it is done at the far end.
             moderate = not points or float(points[-1].y_star) < 100
             scan = moderate if chain.layers == 1 else not points
-            points.append(ystar(chain, d, tracker=tracker, check_zeros=scan))
+            points.append(ystar(chain, d, tol=tol, tracker=tracker, check_zeros=scan))
         except RMError as problem:
             if isinstance(problem, InvalidInputError) or not points:
                 raise

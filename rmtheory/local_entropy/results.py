@@ -22,6 +22,9 @@ _QUADRATURE = "trapezoid quadrature, two resolutions"
 #: Digits that the float64 quadrature can give; more are computed for one layer only.
 FLOAT_DIGITS = 12
 
+#: Accuracy of a single point when none is asked for; curves of two layers aim at 1e-9.
+SINGLE_TOL = 1e-11
+
 
 @dataclass(frozen=True)
 class LocalEntropy:
@@ -104,6 +107,7 @@ def ystar(
     d: checks.RealLike,
     digits: int | None = None,
     *,
+    tol: float | None = None,
     tracker: CurveTracker | None = None,
     check_zeros: bool = True,
 ) -> YStar:
@@ -117,6 +121,8 @@ def ystar(
         Distance, 0 < d < 1/2.
     digits : int, optional
         Decimal digits wanted; up to 12 for two layers, any number for one.
+    tol : float, optional
+        Accuracy of S_I* aimed at, in place of `digits`.
     tracker : CurveTracker, optional
         A curve already followed, to continue from.
     check_zeros : bool
@@ -133,7 +139,7 @@ def ystar(
     _check_curve(chain)
     model = LocalModel(chain)
     tracker = CurveTracker(model) if tracker is None else tracker
-    solved = tracker.solve(float(exact_d), _tolerance(model, digits))
+    solved = tracker.solve(float(exact_d), tol or _tolerance(model, digits))
     if check_zeros:
         zeros = count_zeros(model, solved.moments)
         if zeros != 1:
@@ -200,7 +206,8 @@ def _wants_precise(chain: Chain, digits: int | None) -> bool:
 
 def _tolerance(model: LocalModel, digits: int | None) -> float:
     if digits is None:
-        return default_tol(model)
+        # Nine significant digits of an entropy of a few hundredths.
+        return min(default_tol(model), SINGLE_TOL)
     return float(10.0 ** -min(checks.digits(digits), FLOAT_DIGITS))
 
 
