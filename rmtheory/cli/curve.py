@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from rmtheory import checks
+from rmtheory.chain import Chain
 from rmtheory.cli import output as io
 from rmtheory.cli.local_entropy import required
 from rmtheory.cli.progress import counting
-from rmtheory.errors import InvalidInputError
+from rmtheory.errors import InvalidInputError, NotConvergedError
 
 
 def curve(
@@ -67,12 +68,27 @@ def curve(
         except CurveStoppedError as stopped:
             write(stopped.found, complete=False)
             raise
-    write(data, complete=True)
+    lost = _q0_lost(chain)
+    write(data.assign_attrs(q0_lost_at=lost), complete=True)
     if plot is not None:
         from rmtheory.plots import plot_curve
 
         plot_curve(data, str(chain), plot)
     typer.echo(f"{count} points of {chain} in {target}" + (f" and {plot}" if plot else ""))
+    if chain.layers == 1:
+        typer.echo(f"the saddle q0 = 0 is stable for d below {lost}")
+
+
+def _q0_lost(chain: Chain) -> str:
+    """The distance along the curve where q0 = 0 becomes unstable, as text."""
+    if chain.layers != 1:
+        return "not computed for two layers"
+    from rmtheory.local_entropy.q0 import q0_loss
+
+    try:
+        return str(q0_loss(chain.exact.jd))
+    except NotConvergedError:
+        return "0.45 at least: no loss was found"
 
 
 def check_folder(argument: str, path: Path) -> None:
