@@ -159,7 +159,11 @@ FIGURE = Figure(
         "increasing depth at J_D = 0.4; the arrow heads mark the limits of strong coupling, which "
         "chains of three layers and more approach from above."
     ),
-    parameters={Scale.QUICK: _parameters(301), Scale.PAPER: _parameters(1201)},
+    parameters={
+        Scale.TINY: _parameters(31),
+        Scale.QUICK: _parameters(301),
+        Scale.PAPER: _parameters(1201),
+    },
     compute=compute,
     plot=plot,
 )

@@ -29,7 +29,7 @@ def figures(
         list[str], typer.Argument(metavar="NAME...", help="Figures by name; all; or list.")
     ],
     scale: Annotated[
-        str, typer.Option(metavar="quick|paper", help="How much work to put in.")
+        str, typer.Option(metavar="tiny|quick|paper", help="How much work to put in.")
     ] = "quick",
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where data and pictures go.")] = Path(
         "figures/out"

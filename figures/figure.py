@@ -38,6 +38,8 @@ def grid(bounds: Sequence[float], points: int) -> NDArray[np.float64]:
 class Scale(StrEnum):
     """How much work to put into a figure."""
 
+    #: Seconds: a few points, to see that all of it works.
+    TINY = "tiny"
     #: Minutes for all figures together on two cores.
     QUICK = "quick"
     #: The resolution of the paper.
@@ -73,6 +75,9 @@ class Figure:
         are not used again; changes of `compute` itself are noticed.
     seed : int, optional
         Seed of the generator, where one is used.
+    data : str, optional
+        Name of the data, if not that of the figure: figures with the same `compute` and parameters
+        share them.
     """
 
     name: str
@@ -83,6 +88,12 @@ class Figure:
     plot: Callable[[xr.Dataset], Picture]
     version: int = 1
     seed: int | None = None
+    data: str = ""
+
+    @property
+    def data_file(self) -> str:
+        """Name of the file with the data."""
+        return f"{self.data or self.name}.nc"
 
     @property
     def source_version(self) -> str:

@@ -11,6 +11,7 @@ import xarray as xr
 from matplotlib.figure import Figure as Picture
 
 from figures.figure import Figure, Progress, Scale
+from figures.unfinished import keeping_parts
 from rmtheory import provenance, store
 from rmtheory.files import replacing
 
@@ -36,14 +37,15 @@ class Made:
 def make(
     figure: Figure, scale: Scale, folder: Path, progress: Progress, *, recompute: bool = False
 ) -> Made:
-    """Make `figure` in `folder`: NAME.nc, NAME.png and NAME.pdf."""
+    """Make `figure` in `folder`: its data as netCDF, NAME.png and NAME.pdf."""
     start = time.perf_counter()
-    path = folder / f"{figure.name}.nc"
+    path = folder / figure.data_file
     dataset, note = (None, "") if recompute else _stored(figure, scale, path)
     origin = "stored"
     if dataset is None:
         origin = "computed"
-        store.save(_computed(figure, scale, progress), path)
+        with keeping_parts(folder / ".parts" / path.stem, figure.key(scale)):
+            store.save(_computed(figure, scale, progress), path)
         dataset = store.load(path)
     pictures = draw(figure, dataset, folder)
     return Made(figure.name, origin, time.perf_counter() - start, (path, *pictures), note)

@@ -6,10 +6,15 @@ from collections.abc import Iterable
 
 from figures.annealed import FIGURE as ANNEALED
 from figures.figure import Figure, Scale
+from figures.local_entropies import FIGURE as LOCAL_ENTROPIES
+from figures.phase_diagram import FIGURE as PHASE_DIAGRAM
 from figures.stability import FIGURE as STABILITY
+from figures.ystar import FIGURE as YSTAR
 from rmtheory.errors import InvalidInputError
 
-FIGURES: dict[str, Figure] = {figure.name: figure for figure in (ANNEALED, STABILITY)}
+FIGURES: dict[str, Figure] = {
+    figure.name: figure for figure in (ANNEALED, STABILITY, LOCAL_ENTROPIES, YSTAR, PHASE_DIAGRAM)
+}
 
 
 def select(names: Iterable[str]) -> list[Figure]:

@@ -130,7 +130,11 @@ FIGURE = Figure(
         "layer, which vanishes at the marked point. (b) Least eigenvalue of the stability matrix M "
         "for chains of one to eight layers. The saddle is locally stable where it is positive."
     ),
-    parameters={Scale.QUICK: _parameters(101, 51), Scale.PAPER: _parameters(501, 251)},
+    parameters={
+        Scale.TINY: _parameters(11, 6),
+        Scale.QUICK: _parameters(101, 51),
+        Scale.PAPER: _parameters(501, 251),
+    },
     compute=compute,
     plot=plot,
 )

@@ -1,4 +1,4 @@
-"""One decisive check for each misprint of SM-A; the page 'Errata' of the docs names them.
+"""One decisive check for each misprint of SM-A and SM-B; the page 'Errata' of the docs names them.
 
 The referee is always the definition: enumerated fixed points of sampled networks, a sum or an
 integral written out, or a case small enough for a closed form.
@@ -16,7 +16,10 @@ from rmtheory.annealed import entropy, lam_turning_jd, log_mean_count, mean_coun
 from rmtheory.annealed.routes import brute_force, site_fields, transfer_4x4
 from rmtheory.convergence import convergence_bound
 from rmtheory.gaussian import P, n
+from rmtheory.local_entropy.q0 import q0_loss
+from rmtheory.local_entropy.results import local_entropy, ystar
 from rmtheory.second_moment import finite_ratio, ratio_limit
+from rmtheory.second_moment.exponent import exponent
 
 Counts = NDArray[np.float64]
 
@@ -216,6 +219,85 @@ def test_erratum_13_the_replica_limit_divides_by_n() -> None:
     log_moment = math.log(float(np.mean(counts**replicas)))
     assert log_moment / replicas == pytest.approx(quenched, rel=1e-5)
     assert abs(log_moment) < 1e-6 < quenched  # as printed, without 1/n, the limit is 0
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [Chain(1, 0.1), Chain(1, 0.5), Chain(2, 0.05, 0.3), Chain(2, 0.1, lam_left=0.6, lam_right=0.2)],
+)
+def test_erratum_14_the_formula_gives_phi_and_not_y_phi(chain: Chain) -> None:
+    # Two replicas at overlap q1 are counted by E[Z^2], whose exponent knows nothing of all this.
+    d, y = 0.1, 2
+    pairs = float(exponent(chain, 1 - 2 * d)) / chain.finite_layers
+    phi = float(local_entropy(chain, d, y).phi)
+    assert y * phi == pytest.approx(pairs, rel=1e-9)
+    assert abs(phi - pairs) > 0.01  # the printed left side: y phi in place of phi
+
+
+def test_erratum_14_without_constraints() -> None:
+    # J_D -> infinity: any pair of configurations at distance d counts.
+    d = 0.15
+    pairs = math.log(2) - d * math.log(d) - (1 - d) * math.log(1 - d)
+    assert 2 * float(local_entropy(Chain(1, 40), d, 2).phi) == pytest.approx(pairs, rel=1e-10)
+
+
+def test_erratum_15_the_internal_entropy_is_minus_the_energy() -> None:
+    # One network of eight neurons, all references, neighbours at two flips: the definitions.
+    size, y, step = 8, 1.7, 1e-5
+    J = np.random.default_rng(15).normal(0, 1 / math.sqrt(size), (size, size))
+    np.fill_diagonal(J, 1.0)
+    states = np.array(list(product((-1, 1), repeat=size)))
+    fixed = states[np.all(states * (states @ J.T) > 0, axis=1)]
+    neighbours = np.sum(states @ fixed.T == size - 4, axis=1)
+    energy = -np.log(neighbours[neighbours > 0]) / size
+
+    def y_Phi(y: float) -> float:
+        return -math.log(np.sum(np.exp(-y * size * energy))) / size
+
+    internal = -(y_Phi(y + step) - y_Phi(y - step)) / (2 * step)  # as printed
+    mean_energy = np.average(energy, weights=np.exp(-y * size * energy))
+    assert len(set(neighbours)) > 3
+    assert internal == pytest.approx(-mean_energy, rel=1e-7)  # "= <E>" would be negative
+    assert internal > 0.1
+
+
+@pytest.mark.parametrize("y", [1.5, 4.0])
+def test_erratum_16_the_sign_of_lambda_is_a_gauge(y: float) -> None:
+    plus, minus = (local_entropy(Chain(2, 0.1, lam), 0.1, y) for lam in (0.4, -0.4))
+    for name in ("phi", "internal", "external"):
+        one, other = getattr(plus, name), getattr(minus, name)
+        assert abs(float(one) - float(other)) <= float(one.error) + float(other.error) + 1e-13
+    # ... of both couplings together, not of one: s -> -s in one layer changes both.
+    mixed = local_entropy(Chain(2, 0.1, lam_left=0.4, lam_right=-0.4), 0.1, y)
+    assert abs(float(mixed.phi) - float(plus.phi)) > 1e-3
+
+
+def test_erratum_17_the_entropies_are_not_monotone_in_y() -> None:
+    one, two = (local_entropy(Chain(1, 0.05), 0.3, y) for y in (1, 2))
+    assert float(two.internal) < float(one.internal) - 1e-3  # "S_I increases with y"
+    assert float(two.external) > float(one.external) + 1e-3  # "S_E decreases with y"
+
+
+def test_erratum_18_no_plateau_at_large_distance() -> None:
+    chain = Chain(1, 0.1)
+    points = [ystar(chain, d) for d in (0.48, 0.49, 0.499)]
+    slopes = [float(point.slope) for point in points]
+    left = [float(entropy(chain)) - float(point.internal) for point in points]
+    assert all(x > 0.05 for x in slopes)
+    # The last slope carries S_I* on to S_a at d = 1/2, and the slope itself has a limit.
+    assert left[-1] / 0.001 == pytest.approx(slopes[-1], rel=5e-3)
+    assert abs(slopes[2] - slopes[1]) < abs(slopes[1] - slopes[0])
+
+
+@pytest.mark.parametrize(("jd", "place"), [(0.05, 0.0481), (0.07, 0.04847), (0.1, 0.0503)])
+def test_erratum_19_q0_is_not_always_stable(jd: float, place: float) -> None:
+    loss = float(q0_loss(jd, tol=1e-5))
+    assert loss == pytest.approx(place, abs=6e-5)
+    inside, outside = (ystar(Chain(1, jd), d).q0_stability for d in (0.9 * loss, 1.1 * loss))
+    assert inside is not None
+    assert outside is not None
+    assert float(inside) > float(inside.error)
+    assert float(outside) < -float(outside.error)
 
 
 def test_convergence_bound_says_nothing_at_its_own_threshold() -> None:

@@ -1,0 +1,157 @@
+"""The nine curves y*(d), S_I*(d) of the paper, shared by two figures.
+
+The paper shows d above 0.01 or so. Here the curves go down to where y* is several tens, and the
+dilute gas of flips (:mod:`rmtheory.local_entropy.asymptotics`) carries them on to d = 0.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from figures.figure import Parameters, Progress, Scale
+from figures.parallel import in_parallel
+from figures.unfinished import parts_folder
+from rmtheory import Chain, store
+from rmtheory.local_entropy.asymptotics import small_distance
+from rmtheory.local_entropy.continuation import CurveTracker
+from rmtheory.local_entropy.curve import curve
+from rmtheory.local_entropy.extrema import least_slope
+from rmtheory.local_entropy.model import LocalModel
+from rmtheory.provenance import parameters_hash
+
+#: Layers, J_D, lambda, and the least d at the scales tiny, quick and paper. For two layers it is
+#: where y* reaches some tens, and the quadrature in four dimensions becomes slow.
+_CURVES = (
+    (1, 0.05, 0.0, 1e-3, 1e-4, 1e-4),
+    (1, 0.07, 0.0, 1e-3, 1e-4, 1e-4),
+    (1, 0.1, 0.0, 1e-3, 1e-4, 1e-4),
+    (2, 0.05, 0.2, 3e-2, 1e-3, 5e-4),
+    (2, 0.05, 0.3, 3e-2, 2e-3, 1e-3),
+    (2, 0.05, 0.4, 3e-2, 3.5e-3, 2e-3),
+    (2, 0.0, 0.4, 3e-2, 5e-4, 3e-4),
+    (2, 0.0, 0.45, 3e-2, 8e-4, 5e-4),
+    (2, 0.0, 0.5, 3e-2, 1.5e-3, 1e-3),
+)
+
+_TOP, _GAS_LEAST = 0.49, 1e-8
+
+_STORED = {
+    "y_star": "largest y with S_E >= 0",
+    "internal": "internal entropy S_I* per neuron (nat)",
+    "slope": "dS_I*/dd per neuron",
+    "q0_stability": "M0 of one layer, positive where q0 = 0 is stable",
+}
+
+
+def _parameters(column: int, core_points: int, pair_points: int, gas_points: int) -> Parameters:
+    rows = [
+        {"layers": row[0], "jd": row[1], "lam": row[2], "least_d": row[column]} for row in _CURVES
+    ]
+    return {
+        "curves": rows,
+        "top_d": _TOP,
+        "points": {"1": core_points, "2": pair_points},
+        "gas_least_d": _GAS_LEAST,
+        "gas_points": gas_points,
+    }
+
+
+PARAMETERS = {
+    Scale.TINY: _parameters(3, 8, 3, 5),
+    Scale.QUICK: _parameters(4, 48, 18, 41),
+    Scale.PAPER: _parameters(5, 120, 48, 121),
+}
+
+
+def compute(parameters: Parameters, progress: Progress) -> xr.Dataset:
+    """Follow the curves in parallel, keeping every finished one."""
+    rows = parameters["curves"]
+    most = max(parameters["points"].values())
+    # The slow ones first, so that no process is left with one of them at the end.
+    order = sorted(range(len(rows)), key=lambda k: -rows[k]["layers"])
+    progress(0, len(rows))
+    with parts_folder() as folder:
+        found = in_parallel(
+            part,
+            [(rows[k], dict(parameters), folder) for k in order],
+            lambda count: progress(count, len(rows)),
+        )
+    parts = [one for _, one in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])]
+    padded = [one.pad(point=(0, most - one.sizes["point"])) for one in parts]
+    return xr.concat(padded, "curve", combine_attrs="drop_conflicts", join="exact")
+
+
+def part(row: dict[str, Any], parameters: dict[str, Any], folder: Path) -> xr.Dataset:
+    """Return one curve, from `folder` if it is there, and leave it there."""
+    path = folder / f"curve-{parameters_hash(row)[:12]}.nc"
+    try:
+        return store.load(path)
+    except (FileNotFoundError, store.UnreadableDataError):
+        pass
+    dataset = one_curve(row, parameters)
+    store.save(dataset, path)
+    return dataset
+
+
+def one_curve(row: dict[str, Any], parameters: dict[str, Any]) -> xr.Dataset:
+    """Follow one curve and its continuation to d = 0."""
+    layers = row["layers"]
+    chain = Chain(1, row["jd"]) if layers == 1 else Chain(2, row["jd"], row["lam"])
+    distances = _spaced(row["least_d"], parameters["top_d"], parameters["points"][str(layers)])
+    found = curve(chain, distances)
+    data: dict[str, Any] = {}
+    nowhere = np.full(len(distances), np.nan)
+    for name, meaning in _STORED.items():
+        for key, text in ((name, meaning), (f"{name}_error", f"error of {name}")):
+            values = found[key].values if key in found else nowhere
+            data[key] = ("point", values, {"long_name": text})
+    gas_d = np.geomspace(parameters["gas_least_d"], row["least_d"], parameters["gas_points"])
+    gas = [small_distance(chain, float(d)) for d in gas_d]
+    # Corrections to S_I* are of relative order sqrt(d log 1/d); the join gives the factor. Those to
+    # y* need not be small at the join, and no better is known of them further down.
+    order = np.sqrt(-gas_d * np.log(gas_d))
+    for name, decay in (("internal", order / order[-1]), ("y_star", np.ones_like(order))):
+        limits = np.array([getattr(limit, name) for limit in gas])
+        error = abs(1 - float(found[name][0]) / limits[-1]) * decay * limits
+        data[f"gas_{name}"] = ("gas", limits, {"long_name": f"{_STORED[name]}, limit d -> 0"})
+        data[f"gas_{name}_error"] = ("gas", error, {"long_name": "estimate from the join"})
+    slope, error = _least_slope(chain, found)
+    data["least_slope"] = ((), slope, {"long_name": "least dS_I*/dd over d"})
+    data["least_slope_error"] = ((), error, {"long_name": "error of least_slope"})
+    coordinates = {
+        "layers": layers,
+        "jd": row["jd"],
+        "lam": row["lam"],
+        "d": ("point", found["d"].values, {"long_name": "distance d"}),
+        "gas_d": ("gas", gas_d, {"long_name": "distance d"}),
+    }
+    return xr.Dataset(data, coords=coordinates)
+
+
+def _least_slope(chain: Chain, found: xr.Dataset) -> tuple[float, float]:
+    """Return the least slope: of an inner minimum, or at the largest d."""
+    slopes = found["slope"].values
+    dips = [k for k in range(1, len(slopes) - 1) if slopes[k - 1] > slopes[k] < slopes[k + 1]]
+    end = float(slopes[-1]), float(found["slope_error"][-1])
+    if not dips:
+        return end
+    deepest = min(dips, key=lambda k: float(slopes[k]))
+    tracker = CurveTracker(LocalModel(chain))
+    tracker.add(
+        float(found["d"][deepest]),
+        float(found["y_star"][deepest]),
+        found["qhat"].values[deepest, :1],
+    )
+    dip = least_slope(tracker, float(found["d"][deepest]), 1e-7)
+    return min(end, (dip.value, dip.error))
+
+
+def _spaced(least: float, top: float, points: int) -> list[float]:
+    """Distances from `least` to `top`: even in log d below, even in d towards 1/2."""
+    low, high = np.log(least / (0.5 - least)), np.log(top / (0.5 - top))
+    x = np.linspace(low, high, points)
+    return [float(d) for d in 0.5 / (1 + np.exp(-x))]

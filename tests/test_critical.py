@@ -1,0 +1,268 @@
+"""Critical couplings as brackets, and the phase diagram: values, resuming, damage."""
+
+import json
+import math
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rmtheory import Chain, InvalidInputError, NotConvergedError
+from rmtheory.local_entropy import phase_diagram as module
+from rmtheory.local_entropy.critical import Critical, Kind, Seed, bracket, critical_coupling
+from rmtheory.local_entropy.phase_diagram import (
+    KINDS,
+    BoundaryPoint,
+    Request,
+    boundary_point,
+    collect,
+    finished,
+    load_point,
+    phase_diagram,
+    ray,
+)
+from rmtheory.local_entropy.results import ystar
+from rmtheory.local_entropy.verdict import Verdict, monotonicity
+
+CORE_RM, CORE_GAP = 0.073107699, 0.060099202
+
+
+def assert_opposite(found: Critical) -> None:
+    assert found.at_low.value < -found.at_low.error < 0
+    assert found.at_high.value > found.at_high.error > 0
+
+
+# --- the core
+
+
+def test_the_core() -> None:
+    found = critical_coupling(1, "jd")
+    assert found.low <= CORE_RM <= found.high
+    assert 0 < found.high - found.low <= 1e-8
+    assert_opposite(found)
+    # The verdicts are opposite, by the route that scans all distances.
+    assert monotonicity(Chain(1, found.low)).verdict is Verdict.NOT_MONOTONE
+    assert monotonicity(Chain(1, found.high)).verdict is Verdict.MONOTONE
+    # The touching point lies on the curve.
+    at = ystar(Chain(1, found.high), found.d.value)
+    assert abs(at.slope.value) < 1e-6
+    assert abs(at.internal.value - found.internal.value) <= found.internal.error
+    assert abs(at.y_star.value - found.y_star.value) <= found.y_star.error
+    # It is a minimum of the slope.
+    for factor in (0.8, 1.25):
+        assert ystar(Chain(1, found.high), factor * found.d.value).slope.value > 1e-3
+
+
+def test_the_gap_of_the_core() -> None:
+    found = critical_coupling(1, "jd", kind="gap")
+    assert found.low <= CORE_GAP <= found.high
+    assert 0 < found.high - found.low <= 1e-8
+    assert_opposite(found)
+    d = found.d.value
+    assert ystar(Chain(1, found.low), d).internal.value < 0
+    for factor in (0.8, 1, 1.25):
+        assert ystar(Chain(1, found.high), factor * d).internal.value > 0
+    assert abs(ystar(Chain(1, found.high), d).slope.value) < 1e-4
+    assert abs(found.internal.value) <= found.internal.error
+
+
+def test_the_bracket_does_not_depend_on_the_guess() -> None:
+    for guess in (0.07, 0.08):
+        found = bracket(lambda x: Chain(1, x), "rm", guess, 1e-6, 1e-11)
+        assert found.low < CORE_RM < found.high
+        assert found.value == pytest.approx(CORE_RM, abs=1e-7)
+    seed = found.seed
+    again = bracket(lambda x: Chain(1, x), "rm", 0.0735, 1e-6, 1e-11, seed)
+    assert again.low < CORE_RM < again.high
+    assert seed.rate > 0
+
+
+def test_a_width_below_the_errors_is_refused() -> None:
+    with pytest.raises(NotConvergedError, match="is not resolved to 1e-12"):
+        critical_coupling(1, "jd", width=1e-12)
+
+
+# --- two layers
+
+
+def test_lambda_c_without_self_coupling() -> None:
+    found = critical_coupling(2, "lam", jd=0.0, width=1e-4)
+    assert found.low < 0.452424 < found.high
+    assert 0.45238 <= found.low < found.high <= 0.45247
+    assert_opposite(found)
+    assert found.d.value == pytest.approx(0.0059, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"layers": 3, "coupling": "jd"}, "layers must be 1 or 2"),
+        ({"layers": 1, "coupling": "lam"}, "coupling must be jd for one layer"),
+        ({"layers": 2, "coupling": "jd"}, "lam must be given when jd is sought"),
+        ({"layers": 2, "coupling": "lam"}, "jd must be given when lam is sought"),
+        ({"layers": 2, "coupling": "lam", "jd": -0.1}, "jd must be at least 0"),
+        ({"layers": 2, "coupling": "mu", "jd": 0.1}, "coupling must be jd or lam"),
+    ],
+)
+def test_bad_arguments(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        critical_coupling(**arguments)  # type: ignore[arg-type]
+
+
+# --- the phase diagram
+
+
+def near_the_axis(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take rays close together, where a point costs a few seconds."""
+    monkeypatch.setattr(Request, "angles", lambda self: [0.0, 0.1, 0.2])
+
+
+def test_rays() -> None:
+    assert ray("rm", math.pi / 2, 1.0).jd == 0
+    assert ray("gap", 0.0, 1.0).lam_left == 0
+    assert Request(5, 1e-3).angles() == pytest.approx(np.linspace(0, math.pi / 2, 5))
+    for points, width in ((2, 1e-3), (5, 1e-7), (5, 0.1)):
+        with pytest.raises(InvalidInputError):
+            Request(points, width)
+    with pytest.raises(InvalidInputError, match="jobs must be an integer >= 1"):
+        phase_diagram(Request(3, 1e-3), Path("unused"), jobs=0)
+
+
+def test_the_phase_diagram(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    near_the_axis(monkeypatch)
+    request, counts = Request(3, 1e-2), []
+    whole = phase_diagram(request, tmp_path / "a", on_point=counts.append)
+    assert counts == [1, 2, 3, 4, 5, 6]
+    # On the J_D axis the pair code must find what the core code finds.
+    for kind, core in (("rm", CORE_RM), ("gap", CORE_GAP)):
+        end = whole.sel(kind=kind).isel(ray=0)
+        assert float(end.lam) == 0
+        assert abs(float(end.jd) - core) < float(end.jd_error)
+        assert float(end.jd) == pytest.approx(core, abs=1e-5)
+    assert np.all(np.diff(whole.jd.values) < 0)
+    assert np.all(np.diff(whole.lam.values) > 0)
+    assert np.all(whole.jd.sel(kind="gap") < whole.jd.sel(kind="rm"))
+    # Killed before the last points: two processes go on to the same result.
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    parts = sorted((tmp_path / "b").iterdir())
+    assert len(parts) == 6
+    for kind in KINDS:
+        (tmp_path / "b" / f"{kind}-0.200000000.json").unlink()
+    kept = {path: path.stat().st_mtime_ns for path in parts if path.exists()}
+    assert len(kept) == 4
+    counts.clear()
+    again = phase_diagram(request, tmp_path / "b", jobs=2, on_point=counts.append)
+    assert counts[-1] == 6
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    for name in whole.data_vars:
+        assert again[name].values == pytest.approx(whole[name].values, rel=1e-6), name
+
+
+def test_a_distant_neighbour_does_no_harm() -> None:
+    """With three points half a right angle lies between neighbours."""
+    request = Request(3, 1e-2)
+    first = BoundaryPoint(
+        kind="rm",
+        theta=0.0,
+        jd=0.0731077,
+        lam=0.0,
+        jd_error=2.9e-4,
+        lam_error=0.0,
+        d=0.00565852,
+        y_star=7.62036,
+        internal=0.00318026,
+        qhat=0.237488,
+        rate=1.13309,
+        key=request.key,
+    )
+    point = boundary_point("rm", math.pi / 4, request, first)
+    assert abs(point.jd - 0.0471537) < point.jd_error
+    assert abs(point.lam - 0.2918238) < point.lam_error
+
+
+class Instant:
+    """Stands in for boundary_point, and counts."""
+
+    def __init__(self, most: int = 1000) -> None:
+        self.most = most
+        self.calls: list[tuple[Kind, float, float | None]] = []
+
+    def __call__(
+        self, kind: Kind, theta: float, request: Request, neighbour: BoundaryPoint | None
+    ) -> BoundaryPoint:
+        if len(self.calls) >= self.most:
+            raise KeyboardInterrupt
+        self.calls.append((kind, theta, None if neighbour is None else neighbour.theta))
+        chain = ray(kind, theta, 1.0)
+        return BoundaryPoint(
+            kind, theta, chain.jd, chain.lam_left, 0.1, 0.1, 0.01, 5.0, 0.0, 0.2, 1.0, request.key
+        )
+
+
+def test_a_killed_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    request = Request(5, 1e-3)
+    first = Instant(most=3)
+    monkeypatch.setattr(module, "boundary_point", first)
+    with pytest.raises(KeyboardInterrupt):
+        phase_diagram(request, tmp_path)
+    assert finished(request, tmp_path) == 3
+    half = collect(request, tmp_path)
+    assert np.count_nonzero(np.isfinite(half.jd)) == 3
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    second = Instant()
+    monkeypatch.setattr(module, "boundary_point", second)
+    data = phase_diagram(request, tmp_path)
+    assert np.all(np.isfinite(data.jd))
+    assert len(second.calls) == 7
+    # The walk goes on from the last point of the killed run.
+    angles = request.angles()
+    assert second.calls[0] == ("rm", angles[3], angles[2])
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    third = Instant(most=0)
+    monkeypatch.setattr(module, "boundary_point", third)
+    assert phase_diagram(request, tmp_path).identical(data)
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"kind": "rm"}', "null", "\x00\x01"])
+def test_damaged_points_are_computed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    request, work = Request(3, 1e-3), Instant()
+    monkeypatch.setattr(module, "boundary_point", work)
+    whole = phase_diagram(request, tmp_path)
+    path = sorted(tmp_path.iterdir())[1]
+    path.write_text(damage)
+    work.calls.clear()
+    assert finished(request, tmp_path) == 5
+    assert phase_diagram(request, tmp_path).identical(whole)
+    assert len(work.calls) == 1
+    assert json.loads(path.read_text())["key"] == request.key
+
+
+def test_points_of_another_request_are_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = Instant()
+    monkeypatch.setattr(module, "boundary_point", work)
+    phase_diagram(Request(3, 1e-2), tmp_path)
+    assert len(work.calls) == 6
+    other = Request(3, 1e-3)
+    assert other.key != Request(3, 1e-2).key
+    assert finished(other, tmp_path) == 0
+    phase_diagram(other, tmp_path)
+    assert len(work.calls) == 12
+    assert finished(other, tmp_path) == 6
+    # A file under the wrong name is not taken either.
+    point = load_point("rm", 0.0, other, tmp_path)
+    assert point is not None
+    moved = tmp_path / f"rm-{0.5:.9f}.json"
+    moved.write_text(json.dumps(asdict(point)))
+    assert load_point("rm", 0.5, other, tmp_path) is None
+
+
+def test_seeds_carry_over_between_couplings() -> None:
+    """A seed for another number of unknowns is not used."""
+    found = bracket(lambda x: Chain(1, x), "gap", 0.06, 1e-5, 1e-10, Seed(0.0159, 4.66, (0.1, 0.2)))
+    assert found.low < CORE_GAP < found.high
