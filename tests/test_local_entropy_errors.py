@@ -101,6 +101,24 @@ def test_a_start_at_the_solution_does_not_hide_the_error(jd: float, d: float) ->
     assert again.y_error > 0.3 * first.y_error
 
 
+@pytest.mark.parametrize(
+    ("jd", "d", "y"),
+    [
+        (1.0129342207192225, 0.0002704865084843246, 0.8198307239605122),
+        (0.9880629361057787, 0.0005515649692940847, 0.3244276489578583),
+        (0.6282326606315056, 0.001290058644228201, 0.4319355955423731),
+        (1.3844819299136852, 0.00013420932859140817, 0.30887127299597494),
+        (-0.011355066860993857, 0.0008331624353905994, 16.27170502960283),
+    ],
+)
+def test_a_number_that_stands_still_by_accident(jd: float, d: float, y: float) -> None:
+    """Here qhat or phi hardly moves from one level to the next, but the others do."""
+    model = LocalModel(Chain(1, jd))
+    solved = refine_saddle(model, d, y, guess_qhat(model, d, y), 1e-6)
+    finer = solve_saddle(model, d, y, solved.moments.qhat, FINEST, solved.inverse).moments
+    assert not excess(solved, finer, POINT)
+
+
 def pair_chain(rng: np.random.Generator) -> Chain:
     jd, left, right = float(rng.uniform(0, 0.2)), *map(float, rng.uniform(0.1, 0.7, 2))
     if rng.random() < 0.6:

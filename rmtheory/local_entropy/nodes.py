@@ -126,14 +126,18 @@ def _invert(
     """Solve u(x) = target on [0, reach] by Newton kept inside a shrinking bracket."""
     low, high = np.zeros_like(target), np.full_like(target, reach)
     x = reach * target / target[-1]
-    for _ in range(80):
+    before = np.full_like(target, reach)
+    for _ in range(100):
         excess = coordinate(x) - target
         low, high = np.where(excess < 0, x, low), np.where(excess > 0, x, high)
-        step = excess / density(x)
-        new = x - step
-        new = np.where((new < low) | (new > high), 0.5 * (low + high), new)
-        if np.max(np.abs(new - x)) < 1e-15 * reach:
+        new = x - excess / density(x)
+        # Newton may run to and fro about an inflection: bisect unless it halves the step.
+        slow = np.abs(new - x) > 0.5 * before
+        new = np.where(slow | (new < low) | (new > high), 0.5 * (low + high), new)
+        before, x = np.abs(new - x), new
+        if np.max(before) < 1e-6 * reach:
             break
-        x = new
+    for _ in range(3):  # close enough for Newton alone
+        x = x - (coordinate(x) - target) / density(x)
     x[0], x[-1] = 0.0, reach
     return np.asarray(x)

@@ -25,7 +25,7 @@ import numpy as np
 import xarray as xr
 
 from rmtheory.chain import Chain
-from rmtheory.errors import InvalidInputError
+from rmtheory.errors import InvalidInputError, NotConvergedError
 from rmtheory.files import write_text
 from rmtheory.local_entropy.critical import Kind, Seed, bracket
 from rmtheory.provenance import parameters_hash
@@ -100,7 +100,14 @@ def boundary_point(
         jc, lc = SCALE[kind]
         guess = math.hypot(neighbour.jd / jc, neighbour.lam / lc)
     tol = min(1e-7, 1e-3 * request.width)
-    found = bracket(partial(ray, kind, theta), kind, guess, request.width, tol, seed)
+    family = partial(ray, kind, theta)
+    try:
+        found = bracket(family, kind, guess, request.width, tol, seed)
+    except NotConvergedError:
+        if seed is None:
+            raise
+        # The neighbour was too far away to start from: find the minimum by a scan.
+        found = bracket(family, kind, guess, request.width, tol)
     low, high = ray(kind, theta, found.low), ray(kind, theta, found.high)
     moments = found.at_high.point.moments
     return BoundaryPoint(
