@@ -38,7 +38,8 @@ def test_error_against_mpmath(layers: float) -> None:
         error = abs(mpmath.mpf(value[k]) - exact)
         assert error <= bound[k], chain
         # Absolute 1e-14 wherever a double can hold it: S_a ~ -800 has a spacing of 1e-13.
-        modest = abs(jd[k]) + abs(left[k]) + abs(right[k]) < 150
+        # At |J| = 1000 the sum J + lambda alone is rounded by 1e-13: only the bound holds there.
+        modest = abs(jd[k]) < 1000
         if modest:
             assert error < max(1e-14, 4 * EPS * abs(value[k])), chain
         if modest and abs(value[k]) > 0.01:
