@@ -1,7 +1,7 @@
 # make test and make paper set everything up by themselves; see 'make help'.
 
 VENV := .venv
-EXTRAS := rigor,dev,docs
+EXTRAS := sim,rigor,cluster,dev,docs
 PYTHON :=
 WORKERS := 2
 

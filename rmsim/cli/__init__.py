@@ -1,0 +1,47 @@
+"""The command line ``rmsim``; exit codes as those of ``rmtheory``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+import typer
+
+from rmtheory.cli.run import run_app
+
+app = typer.Typer(
+    name="rmsim",
+    help="Simulate asymmetric recurrent networks and put the theory on trial.",
+    invoke_without_command=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"rmsim {version('representation-manifold')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    context: typer.Context,
+    _version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    return run_app(app, "rmsim", arguments)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    sys.exit(run())

@@ -1,0 +1,51 @@
+"""Where tensors live and with which precision; one choice, made once, passed down."""
+
+from __future__ import annotations
+
+import torch
+
+from rmtheory.errors import InvalidInputError
+
+_DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+def choose_device(name: str | torch.device = "auto") -> torch.device:
+    """Return the device called `name`; ``auto`` is the GPU if there is one, otherwise the CPU.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such device on this machine.
+
+    Examples
+    --------
+    >>> choose_device("cpu")
+    device(type='cpu')
+    """
+    if str(name) == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    present = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
+    if len(present) > 1:
+        present.append("cuda")
+    allowed = f"auto or one of {', '.join(present)} on this machine"
+    try:
+        device = torch.device(name)
+    except (RuntimeError, TypeError):
+        raise InvalidInputError("device", name, allowed) from None
+    if str(device) not in present:
+        raise InvalidInputError("device", str(name), allowed)
+    return device
+
+
+def choose_dtype(name: str | torch.dtype = "float32") -> torch.dtype:
+    """Return the type called `name`: float32, or float64 on request.
+
+    Examples
+    --------
+    >>> choose_dtype("float64")
+    torch.float64
+    """
+    found = _DTYPES.get(str(name).removeprefix("torch."))
+    if found is None:
+        raise InvalidInputError("dtype", str(name), f"one of {', '.join(_DTYPES)}")
+    return found
