@@ -32,6 +32,10 @@ class InvalidInputError(RMError, ValueError):
         shown = value if isinstance(value, str) and value else repr(value)
         super().__init__(f"{argument} must be {allowed}, got {shown}")
 
+    def __reduce__(self) -> tuple[type[InvalidInputError], tuple[str, object, str]]:
+        # Without it, pickle would hand the text to __init__ as its only argument.
+        return type(self), (self.argument, self.value, self.allowed)
+
 
 class NotConvergedError(RMError, RuntimeError):
     """A solver stopped without an answer it can defend; the text says where and what to try."""

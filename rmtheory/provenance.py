@@ -26,6 +26,10 @@ PACKAGES = (
     "xarray",
     "h5netcdf",
     "matplotlib",
+    "torch",
+    "numba",
+    "dask",
+    "distributed",
 )
 
 
