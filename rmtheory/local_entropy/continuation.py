@@ -58,11 +58,11 @@ class CurveTracker:
         self._known.append(point)
         self._known.sort(key=lambda waypoint: waypoint.parameter)
 
-    def solve(self, d: float, tol: float) -> Refined:
-        """Solve for y* at `d` to `tol`, continuing from the nearest known point."""
+    def solve(self, d: float, tol: float, slope_tol: float = math.inf) -> Refined:
+        """Solve for y* at `d` to `tol` in S_I*, continuing from the nearest known point."""
         self._reach(d)
         unknowns = np.exp(self._nearest(_parameter(d)).unknowns)
-        refined = refine_ystar(self.model, d, float(unknowns[0]), unknowns[1:], tol)
+        refined = refine_ystar(self.model, d, float(unknowns[0]), unknowns[1:], tol, slope_tol)
         if abs(math.log(refined.moments.y / unknowns[0])) > _LARGEST_JUMP:
             raise NotConvergedError(
                 f"the branch y*(d) was lost at d = {d:g}: y jumped from {unknowns[0]:.4g} to "

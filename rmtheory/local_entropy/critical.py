@@ -176,7 +176,9 @@ def bracket(
     search = _Search(chain_at, kind, tol, seed)
     root = search.root(guess, 0.05 * width)
     low, high = root - 0.4 * width, root + 0.4 * width
-    at_low, at_high = search.beside(low), search.beside(high)
+    # The slope has to be known to a fraction of its change across half the bracket.
+    allowed = 0.1 * width * search.rate(root)
+    at_low, at_high = search.beside(low, allowed), search.beside(high, allowed)
     if not at_low.value < -at_low.error or not at_high.value > at_high.error:
         raise NotConvergedError(
             f"the {kind} threshold near {chain_at(root)} is not resolved to {width:g}: the minima "
@@ -240,7 +242,12 @@ class _Search:
         self.known[x] = find(tracker, near, self.tol)
         return self.known[x]
 
-    def beside(self, x: float) -> Minimum:
+    def rate(self, x: float) -> float:
+        """Rate at which the minimum grows with the coupling, from the two known next to `x`."""
+        a, b = sorted(self.known, key=lambda known: abs(known - x))[:2]
+        return abs((self.known[b].value - self.known[a].value) / (b - a))
+
+    def beside(self, x: float, slope_tol: float) -> Minimum:
         """Minimum at a coupling next to known ones, from the single point where it must be.
 
         The value there is above the minimum by no more than its error says: the place is
@@ -248,7 +255,7 @@ class _Search:
         """
         d = self._near(x)
         assert d is not None
-        point = self._tracker(x).solve(d, self.tol)
+        point = self._tracker(x).solve(d, self.tol, slope_tol if self.kind == "rm" else math.inf)
         nearest = min(self.known, key=lambda known: abs(known - x))
         shift = 0.1 * abs(math.log(d / self.known[nearest].d)) + 1e-4
         if self.kind == "rm":

@@ -11,6 +11,7 @@ added. The tests hold it against finer rules and more digits.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -50,18 +51,20 @@ def refine_saddle(model: LocalModel, d: float, y: float, qhat: Array, tol: float
     def solve(guess: Moments | None, level: int, inverse: Array | None) -> Solution:
         return solve_saddle(model, d, y, qhat if guess is None else guess.qhat, level, inverse)
 
-    return _refine(solve, model.coarse, tol, False, f"d = {d:g}, y = {y:g}")
+    return _refine(solve, model.coarse, tol, math.inf, False, f"d = {d:g}, y = {y:g}")
 
 
-def refine_ystar(model: LocalModel, d: float, y: float, qhat: Array, tol: float) -> Refined:
-    """Solve for y* at d to `tol` in S_I* = phi(y*)."""
+def refine_ystar(
+    model: LocalModel, d: float, y: float, qhat: Array, tol: float, slope_tol: float = math.inf
+) -> Refined:
+    """Solve for y* at d to `tol` in S_I* = phi(y*), and to `slope_tol` in its slope."""
 
     def solve(guess: Moments | None, level: int, inverse: Array | None) -> Solution:
         if guess is None:
             return solve_ystar(model, d, y, qhat, level, inverse)
         return solve_ystar(model, d, guess.y, guess.qhat, level, inverse)
 
-    refined = _refine(solve, model.coarse, tol, True, f"d = {d:g}, y = y*")
+    refined = _refine(solve, model.coarse, tol, slope_tol, True, f"d = {d:g}, y = y*")
     check_physical(refined.moments, d)
     return refined
 
@@ -78,6 +81,7 @@ def _refine(
     solve: Callable[[Moments | None, int, Array | None], Solution],
     coarse: int,
     tol: float,
+    slope_tol: float,
     at_ystar: bool,
     where: str,
 ) -> Refined:
@@ -86,7 +90,8 @@ def _refine(
         now = solve(before.moments, level, before.inverse)
         refined = _errors(before, now, level, at_ystar)
         # At y* phi is stationary in y and in qhat, and equals S_I*: nothing else is needed.
-        if refined.phi_error <= tol and (at_ystar or refined.internal_error <= tol):
+        settled = refined.phi_error <= tol and (at_ystar or refined.internal_error <= tol)
+        if settled and refined.slope_error <= slope_tol:
             return refined
         before = now
     if refined.phi_error > 1e3 * tol:
