@@ -1,0 +1,109 @@
+r"""All fixed points by one product after another: blocks of states times K^T, on any device.
+
+.. math:: m_t = J_D + s_t (K s)_t \quad\text{for the } 2^{M-1} \text{ states with } s_{M} = +1.
+
+It visits every state, so it is slower than branch and bound from M = 12 or so on one core; it
+suits a GPU. Products in float32 only sort out states with a margin clearly below zero; the rest
+are judged in float64 by :func:`margins.fixed_point`, and the count is exact.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from rmsim.compiled import compiled
+from rmsim.enumeration.branch_and_bound import TooManyStatesError
+from rmsim.enumeration.margins import fixed_point, tolerances
+from rmsim.enumeration.spins import Array, Packed
+
+#: Largest number of spins whose states are indices of a tensor.
+MOST_SPINS_DENSE = 62
+
+#: Entries of one block of fields: 64 MB in float32.
+_BLOCK_ENTRIES = 1 << 24
+
+
+def search_dense(
+    K: Array,
+    jd: float,
+    device: torch.device,
+    keep: bool,
+    most_states: int,
+    first: int = 0,
+    last: int | None = None,
+) -> tuple[int, Packed | None, int, int]:
+    """Find all fixed points of the network K by visiting all states.
+
+    Parameters
+    ----------
+    K, jd, keep, most_states
+        As for :func:`branch_and_bound.search`.
+    device : torch.device
+        Where the products run.
+    first, last : int
+        Visit only the states of these numbers (their bits; the last spin is +1), by default all
+        2^(M-1): a share of the work for one device of several, or for a measurement.
+
+    Returns
+    -------
+    count, states, nodes, near_ties
+        As for :func:`branch_and_bound.search`; nodes are the states visited.
+    """
+    spins = K.shape[0]
+    last = 1 << (spins - 1) if last is None else last
+    dtype = screening_dtype()
+    rounding = 2.0 * (spins + 2) * torch.finfo(dtype).eps
+    size = np.abs(K).sum(axis=1) + abs(jd)
+    couplings_t = torch.as_tensor(K.T.copy(), dtype=dtype, device=device)
+    # A state goes on unless a margin lies below zero by more than the rounding.
+    threshold = torch.as_tensor(-jd - rounding * size, dtype=dtype, device=device)
+    shifts = torch.arange(spins, device=device)
+    tolerance = tolerances(K, jd)
+    block = max(1, _BLOCK_ENTRIES // spins)
+    top = 1 << (spins - 1)
+    kept: list[Packed] = []
+    count = near_ties = 0
+    for start in range(first, last, block):
+        numbers = torch.arange(start, min(start + block, last), device=device) | top
+        states = ((numbers[:, None] >> shifts) & 1).to(dtype).mul_(2).sub_(1)
+        alive = ((states @ couplings_t).mul_(states) > threshold).all(dim=1)
+        words = numbers[alive].cpu().numpy().astype(np.uint64)
+        good, close = _judge(K, jd, words, tolerance)
+        near_ties += int(close)
+        count += int(good.sum())
+        if keep:
+            kept.append(words[good])
+            if 2 * count > most_states:
+                raise TooManyStatesError(
+                    f"more than {most_states} fixed points; count them without keeping them, "
+                    f"or raise most_states"
+                )
+    packed = None
+    if keep:
+        half = np.concatenate([np.empty(0, dtype=np.uint64), *kept])
+        packed = np.concatenate([half, half ^ np.uint64((1 << spins) - 1)])
+    return 2 * count, packed, last - first, near_ties
+
+
+def screening_dtype() -> torch.dtype:
+    """float32, unless torch was told to multiply it with fewer digits than it has."""
+    exact = torch.get_float32_matmul_precision() == "highest"
+    return torch.float32 if exact else torch.float64
+
+
+@compiled
+def _judge(K: Array, jd: float, words: Packed, tolerance: Array) -> tuple[NDArray[np.bool_], int]:
+    """Which packed states are fixed points, in float64, and how many were close to a tie."""
+    spins = K.shape[0]
+    good = np.empty(words.size, np.bool_)
+    state = np.empty(spins)
+    near_ties = 0
+    for k in range(words.size):
+        for t in range(spins):
+            bit = (words[k] >> np.uint64(t)) & np.uint64(1)
+            state[t] = 2.0 * bit - 1.0
+        good[k], close = fixed_point(K, jd, state, tolerance)
+        near_ties += close
+    return good, near_ties

@@ -1,0 +1,157 @@
+"""Enumerate many disorder samples of one network, one core a sample.
+
+Sample k of a seed is the same network here and in the dynamics, in any number of processes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from rmsim.enumeration.api import check_nodes, check_spins, enumerate_fixed_points, forecast
+from rmsim.enumeration.overlaps import Counts, distance_histogram
+from rmsim.enumeration.spins import Array
+from rmsim.network import Network
+from rmsim.randomness import checked_seed, generator
+from rmtheory import checks
+from rmtheory.errors import InvalidInputError
+from rmtheory.processes import as_finished
+
+#: Pieces of work for every process: enough that none waits long for the last.
+_PIECES = 8
+
+
+@dataclass(frozen=True, eq=False)
+class SampleCounts:
+    """The number of fixed points of every sample.
+
+    Parameters
+    ----------
+    network : Network
+        What was enumerated.
+    seed : int
+        Sample k draws its couplings from ``generator(seed, k, 0)``.
+    counts : ndarray of int
+        Fixed points of every sample.
+    histograms : ndarray of int or None
+        Ordered pairs of fixed points of every sample at every distance, (samples, N L + 1).
+    nodes : int
+        Nodes visited, all samples together.
+    near_ties : int
+        States judged with twice the digits.
+    search_time : float
+        Seconds of the searches, added over the processes.
+    """
+
+    network: Network
+    seed: int
+    counts: Counts
+    histograms: Counts | None
+    nodes: int
+    near_ties: int
+    search_time: float
+
+
+def enumerate_samples(
+    network: Network,
+    samples: int,
+    seed: int,
+    *,
+    jobs: int = 1,
+    force: bool = False,
+    histogram: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> SampleCounts:
+    """Count the fixed points of `samples` disorder samples.
+
+    Parameters
+    ----------
+    network : Network
+        Size and couplings, dense and not symmetric.
+    samples, seed : int
+        Samples 0, 1, ... of this seed.
+    jobs : int
+        Processes.
+    force : bool
+        Start however long it will take.
+    histogram : bool
+        Also count the pairs of fixed points at every distance.
+    progress : callable, optional
+        Told the number of samples done.
+
+    Examples
+    --------
+    >>> from rmtheory.chain import Chain
+    >>> enumerate_samples(Network(10, Chain(1, jd=0.5)), 4, seed=0).counts.shape
+    (4,)
+    """
+    wanted = checks.integer("samples", samples, 1)
+    processes = min(checks.integer("jobs", jobs, 1), wanted)
+    root = checked_seed(seed)
+    check_spins(network.n, network.layers)
+    if network.rho != 1 or network.symmetric:
+        raise InvalidInputError("network", "diluted or symmetric", "dense and not symmetric")
+    if not force:
+        J = draw_couplings(network, root, 0)
+        each = forecast(J, network.jd, network.lam_left, network.lam_right)
+        check_nodes(wanted * each, network.n, network.layers, wanted)
+    if processes == 1:
+        pieces = []
+        for k in range(wanted):
+            pieces.append(_piece(network, root, k, k + 1, histogram))
+            if progress is not None:
+                progress(k + 1)
+    else:
+        step = math.ceil(wanted / (_PIECES * processes))
+        starts = range(0, wanted, step)
+        work = [(network, root, k, min(k + step, wanted), histogram) for k in starts]
+        found: dict[int, tuple[Counts, Counts | None, int, int, float]] = {}
+        with as_finished(_piece, work, jobs=processes) as outcomes:
+            for outcome in outcomes:
+                found[outcome.index] = outcome.result()
+                if progress is not None:
+                    progress(min(len(found) * step, wanted))
+        pieces = [found[index] for index in range(len(work))]
+    counts, histograms, nodes, near_ties, seconds = zip(*pieces, strict=True)
+    return SampleCounts(
+        network,
+        root,
+        np.concatenate(counts),
+        np.concatenate([rows for rows in histograms if rows is not None]) if histogram else None,
+        sum(nodes),
+        sum(near_ties),
+        sum(seconds),
+    )
+
+
+def draw_couplings(network: Network, seed: int, k: int) -> Array:
+    """Draw the dense couplings (layers, n, n) of sample k in float64."""
+    shape = (network.layers, network.n, network.n)
+    J = torch.randn(shape, generator=generator(seed, k, 0), dtype=torch.float64)
+    J /= math.sqrt(network.n)
+    J.diagonal(dim1=1, dim2=2).zero_()
+    return J.numpy()
+
+
+def _piece(
+    network: Network, seed: int, first: int, last: int, histogram: bool
+) -> tuple[Counts, Counts | None, int, int, float]:
+    """Counts, histograms, nodes, near ties and seconds of samples `first` to `last` - 1."""
+    # The first search of a process loads the machine code, which is not part of its time.
+    enumerate_fixed_points(np.zeros((1, 2, 2)), 0.5, force=True)
+    counts, rows, nodes, near_ties, seconds = [], [], 0, 0, 0.0
+    for k in range(first, last):
+        J = draw_couplings(network, seed, k)
+        couplings = (network.jd, network.lam_left, network.lam_right)
+        found = enumerate_fixed_points(J, *couplings, keep_states=histogram, force=True)
+        counts.append(found.count)
+        nodes += found.nodes
+        near_ties += found.near_ties
+        seconds += found.seconds
+        if histogram:
+            rows.append(distance_histogram(found))
+    return np.array(counts), np.array(rows) if histogram else None, nodes, near_ties, seconds
