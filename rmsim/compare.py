@@ -1,0 +1,153 @@
+r"""Theory against simulation: the exact finite-N averages that measurements are held against.
+
+Over dense Gaussian couplings of variance 1/N off the diagonal the fields have the variance
+sigma_N^2 = (N-1)/N, and all averages are exact with J_D and lambda divided by sigma_N: E[Z] = z^N,
+and pairs of fixed points that agree on the patterns n_sigma number on average
+
+.. math:: \frac{N!}{\prod_\sigma n_\sigma!} \prod_\sigma W_\sigma(k)^{n_\sigma},
+    \qquad k_l = \sum_{\sigma: \sigma_l = 1} n_\sigma .
+
+Divided by E[Z], the pairs at a distance are the neighbours of a typical (planted) fixed point.
+This is the only module of the simulator that calls the physics of :mod:`rmtheory`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from rmtheory import checks
+from rmtheory.annealed import entropy_array
+from rmtheory.chain import Chain
+from rmtheory.errors import InvalidInputError
+from rmtheory.second_moment import finite_ratio
+from rmtheory.second_moment.counts import number_of_terms
+from rmtheory.second_moment.patterns import MOST_LAYERS, log_weights, patterns
+
+Array = NDArray[np.float64]
+
+#: Terms of the exact ratio that a command waits for: some seconds.
+_MOST_TERMS = 5_000_000
+
+
+def mean_count(chain: Chain, n: int) -> float:
+    """E[Z] with `n` neurons a layer, exact: z^N with couplings divided by sigma_N.
+
+    Examples
+    --------
+    >>> print(f"{mean_count(Chain(1, 0.4), 16):.2f}")
+    85.45
+    """
+    return math.exp(_log_mean_count(chain, n))
+
+
+def mean_count_unit_variance(chain: Chain, n: int) -> float:
+    """z^N with sigma = 1, as the paper has it for N -> inf: wrong at finite N, for tests.
+
+    Examples
+    --------
+    >>> print(f"{mean_count_unit_variance(Chain(1, 0.4), 16):.1f}")
+    76.0
+    """
+    size = checks.integer("n", n, 2)
+    entropy, _ = entropy_array(chain.finite_layers, chain.jd, chain.lam_left, chain.lam_right)
+    return math.exp(size * chain.finite_layers * float(entropy))
+
+
+def second_moment_ratio(chain: Chain, n: int) -> float | None:
+    """E[Z^2]/E[Z]^2 with `n` neurons a layer, exact; None where the sum has too many terms."""
+    layers = chain.finite_layers
+    if layers > MOST_LAYERS or number_of_terms(layers, n) > _MOST_TERMS:
+        return None
+    return float(finite_ratio(chain, n).value)
+
+
+def neighbours(chain: Chain, n: int, distance: int) -> float:
+    """Mean number of fixed points at a Hamming distance from a typical one.
+
+    Parameters
+    ----------
+    chain : Chain
+        At most 6 layers.
+    n : int
+        Neurons a layer.
+    distance : int
+        Spins in which they differ, in any layers; 0 gives 1, the point itself.
+
+    Examples
+    --------
+    >>> print(f"{neighbours(Chain(1, 0.8), 400, 1):.5f}")
+    0.80539
+    """
+    return math.exp(_log_pairs(chain, n, distance) - _log_mean_count(chain, n))
+
+
+def pairs(chain: Chain, n: int) -> Array:
+    """Mean number of ordered pairs of fixed points at every distance 0 ... N L; sums to E[Z^2].
+
+    Examples
+    --------
+    >>> chain = Chain(1, 0.4)
+    >>> ratio = pairs(chain, 12).sum() / mean_count(chain, 12) ** 2
+    >>> bool(abs(ratio / finite_ratio(chain, 12).value - 1) < 1e-12)
+    True
+    """
+    layers = chain.finite_layers
+    terms = number_of_terms(layers, checks.integer("n", n, 2))
+    if terms > _MOST_TERMS:
+        allowed = f"smaller: {terms:.0e} terms are more than {_MOST_TERMS:.0e}"
+        raise InvalidInputError("n", n, allowed)
+    values = [_log_pairs(chain, n, distance) for distance in range(n * layers + 1)]
+    return np.asarray(np.exp(values))
+
+
+def _log_mean_count(chain: Chain, n: int) -> float:
+    layers = chain.finite_layers
+    entropy, _ = entropy_array(layers, *_scaled(chain, n))
+    return n * layers * float(entropy)
+
+
+def _scaled(chain: Chain, n: int) -> tuple[float, float, float]:
+    """(J_D, lambda_L, lambda_R) in units of sigma_N."""
+    scale = math.sqrt(checks.integer("n", n, 2) / (n - 1))
+    return scale * chain.jd, scale * chain.lam_left, scale * chain.lam_right
+
+
+def _log_pairs(chain: Chain, n: int, distance: int) -> float:
+    """Log of the mean number of ordered pairs at a distance, -inf where there are none."""
+    layers = chain.finite_layers
+    if layers > MOST_LAYERS:
+        raise InvalidInputError("layers", layers, f"at most {MOST_LAYERS} for pairs")
+    steps = checks.integer("distance", distance, 0, n * layers)
+    signs = np.array(patterns(layers))
+    differing = (signs < 0).sum(axis=1)
+    # Sites without a difference (the first pattern) fill up to N.
+    defects = np.array(list(_defects(differing[1:].tolist(), steps, n)), dtype=np.int64)
+    counts = np.hstack([n - defects.sum(axis=1, keepdims=True), defects])
+    agreeing = counts @ (signs > 0)
+    k = [agreeing[:, layer].astype(float) for layer in range(layers)]
+    # Odds (1 + rho)/(1 - rho) of the two fields of a site; absent sites get any legal value.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        same = [np.where(x < n, np.maximum(x - 1, 0) / (n - x), np.inf) for x in k]
+        other = [np.where(x > 0, np.maximum(n - x - 1, 0) / x, np.inf) for x in k]
+    weights = np.stack(log_weights(_scaled(chain, n), same, other), axis=1)
+    # 0 sites of a pattern of weight 0 count as a factor 1.
+    sites = np.where(counts > 0, counts * np.where(counts > 0, weights, 0.0), 0.0).sum(axis=1)
+    ways = special.gammaln(n + 1) - special.gammaln(counts + 1).sum(axis=1)
+    return float(special.logsumexp(sites + ways))
+
+
+def _defects(sizes: list[int], total: int, most: int) -> Iterator[tuple[int, ...]]:
+    """Numbers of sites of every pattern, patterns of given sizes adding up to `total`."""
+    if len(sizes) == 1:
+        number, rest = divmod(total, sizes[0])
+        if rest == 0 and number <= most:
+            yield (number,)
+        return
+    for number in range(min(total // sizes[0], most) + 1):
+        for others in _defects(sizes[1:], total - number * sizes[0], most - number):
+            yield (number, *others)
