@@ -43,3 +43,7 @@ class NotConvergedError(RMError, RuntimeError):
 
 class OutsideValidityError(RMError, ValueError):
     """The arguments are legal, but the formula asked for does not hold there."""
+
+
+class UnreadableDataError(RMError):
+    """A data file is missing its end, was altered, or is no data file; the text names it."""

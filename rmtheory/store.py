@@ -10,15 +10,12 @@ from typing import Literal
 import numpy as np
 import xarray as xr
 
-from rmtheory.errors import RMError
+# By its other name too: who reads data files looks for it here.
+from rmtheory.errors import UnreadableDataError as UnreadableDataError
 from rmtheory.files import replacing
 
 _ENGINE: Literal["h5netcdf"] = "h5netcdf"
 _CHECKSUM = "data_sha256"
-
-
-class UnreadableDataError(RMError):
-    """A data file is missing its end, was altered, or is no netCDF file; the text names it."""
 
 
 def save(dataset: xr.Dataset, path: str | os.PathLike[str], argument: str = "out") -> None:
