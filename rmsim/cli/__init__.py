@@ -8,6 +8,7 @@ from importlib.metadata import version
 
 import typer
 
+from rmsim.cli.enumerate import enumerate_command
 from rmtheory.cli.run import run_app
 
 app = typer.Typer(
@@ -35,6 +36,9 @@ def _options(
 ) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+
+
+app.command("enumerate")(enumerate_command)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -100,6 +100,7 @@ def enumerate_samples(
         each = forecast(J, network.jd, network.lam_left, network.lam_right)
         check_nodes(wanted * each, network.n, network.layers, wanted)
     if processes == 1:
+        _load_machine_code()
         pieces = []
         for k in range(wanted):
             pieces.append(_piece(network, root, k, k + 1, histogram))
@@ -110,7 +111,7 @@ def enumerate_samples(
         starts = range(0, wanted, step)
         work = [(network, root, k, min(k + step, wanted), histogram) for k in starts]
         found: dict[int, tuple[Counts, Counts | None, int, int, float]] = {}
-        with as_finished(_piece, work, jobs=processes) as outcomes:
+        with as_finished(_remote_piece, work, jobs=processes) as outcomes:
             for outcome in outcomes:
                 found[outcome.index] = outcome.result()
                 if progress is not None:
@@ -137,12 +138,22 @@ def draw_couplings(network: Network, seed: int, k: int) -> Array:
     return J.numpy()
 
 
+def _remote_piece(
+    network: Network, seed: int, first: int, last: int, histogram: bool
+) -> tuple[Counts, Counts | None, int, int, float]:
+    _load_machine_code()
+    return _piece(network, seed, first, last, histogram)
+
+
+def _load_machine_code() -> None:
+    """Search something small: the first search of a process is no measure of its speed."""
+    enumerate_fixed_points(np.zeros((1, 2, 2)), 0.5, force=True)
+
+
 def _piece(
     network: Network, seed: int, first: int, last: int, histogram: bool
 ) -> tuple[Counts, Counts | None, int, int, float]:
     """Counts, histograms, nodes, near ties and seconds of samples `first` to `last` - 1."""
-    # The first search of a process loads the machine code, which is not part of its time.
-    enumerate_fixed_points(np.zeros((1, 2, 2)), 0.5, force=True)
     counts, rows, nodes, near_ties, seconds = [], [], 0, 0, 0.0
     for k in range(first, last):
         J = draw_couplings(network, seed, k)
