@@ -155,8 +155,10 @@ def test_budget_and_buffer_do_not_change_the_answer(monkeypatch: pytest.MonkeyPa
     assert parts[0] == whole[0]
     assert parts[2:] == whole[2:]
     assert np.array_equal(parts[1], whole[1])  # type: ignore[arg-type]
-    with pytest.raises(TooManyStatesError, match="count them without keeping"):
-        search(K, 1.2, True, 1000)
+    assert np.array_equal(search(K, 1.2, True, whole[0])[1], whole[1])  # type: ignore[arg-type]
+    for most in (10, 4096, whole[0] - 2):
+        with pytest.raises(TooManyStatesError, match="count them without keeping"):
+            search(K, 1.2, True, most)
 
 
 def test_forecast_of_nodes() -> None:

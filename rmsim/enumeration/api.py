@@ -23,8 +23,8 @@ Method = Literal["branch-and-bound", "dense"]
 #: A call that needs more nodes than this has to be forced: about a quarter of an hour.
 MOST_NODES = 2e10
 
-#: Nodes a second on one core, for the price; measured at N = 28, J_D = 0.4 (``make bench``).
-NODES_PER_SECOND = 3e7
+#: Nodes a second on one core, for the price (``make bench``).
+NODES_PER_SECOND: dict[Method, float] = {"branch-and-bound": 3e7, "dense": 1e7}
 
 #: Random descents for a forecast of the nodes: good to some 10 %.
 _DESCENTS = 4000
@@ -79,6 +79,7 @@ def enumerate_fixed_points(
     """
     if method not in get_args(Method):
         raise InvalidInputError("method", method, f"one of {', '.join(get_args(Method))}")
+    allowed_states = checks.integer("most_states", most_states, 1)
     place = choose_device(device)
     diagonal, left, right = (
         float(checks.exact_real(name, value))
@@ -92,13 +93,13 @@ def enumerate_fixed_points(
     started = time.perf_counter()
     if method == "dense":
         if not force:
-            check_nodes(2.0 ** (n * layers - 1), n, layers)
-        found = search_dense(K, diagonal, place, keep_states, most_states)
+            check_nodes(2.0 ** (n * layers - 1), n, layers, method=method)
+        found = search_dense(K, diagonal, place, keep_states, allowed_states)
     else:
         order = greedy_order(K, diagonal)
         if not force:
             check_nodes(_cheap_forecast(K, diagonal, order), n, layers)
-        found = search(K, diagonal, keep_states, most_states, order)
+        found = search(K, diagonal, keep_states, allowed_states, order)
     count, packed, nodes, near_ties = found
     seconds = time.perf_counter() - started
     return FixedPoints(n, layers, count, packed, nodes, near_ties, method, seconds)
@@ -112,11 +113,14 @@ def check_spins(n: int, layers: int, method: Method = "branch-and-bound") -> Non
         raise InvalidInputError("n", n, f"{allowed} (layers = {layers})")
 
 
-def check_nodes(nodes: float, n: int, layers: int, samples: int = 1) -> None:
+def check_nodes(
+    nodes: float, n: int, layers: int, samples: int = 1, method: Method = "branch-and-bound"
+) -> None:
     """Refuse work that takes too long, with its price and how to have it done anyway."""
     if nodes > MOST_NODES:
         what = f"{samples} samples of " if samples > 1 else ""
-        price = f"{nodes:.1g} nodes, {duration(nodes / NODES_PER_SECOND)} on one core"
+        time_needed = duration(nodes / NODES_PER_SECOND[method])
+        price = f"{nodes:.1g} nodes, {time_needed} on one core"
         raise InvalidInputError(
             "n", n,
             f"smaller, or forced (force=True, --force): {what}{n * layers} spins with these "

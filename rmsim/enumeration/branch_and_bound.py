@@ -74,7 +74,9 @@ def search(
     choice = np.zeros(spins + 1, dtype=np.int64)
     position = np.array([1, 0, 0, 0], dtype=np.int64)
     words = np.uint64(1) << order.astype(np.uint64)
-    found = np.empty(1024 if keep else 0, dtype=np.uint64)
+    # One place more than allowed: only when it is taken are there too many.
+    places = most_states // 2 + 1
+    found = np.empty(min(1024, places) if keep else 0, dtype=np.uint64)
     if spins == 1:
         # Nothing is left to branch on.
         good, close = fixed_point(sorted_K, jd, state, tolerance)
@@ -85,13 +87,14 @@ def search(
             sorted_K, columns, bounds, fields, state, choice, position, words, found,
             jd, tolerance, _BUDGET, keep,
         )  # fmt: skip
-        if keep and position[_DEPTH] > 0 and position[_FOUND] == found.size:
-            if 4 * found.size > most_states:
+        if keep and position[_FOUND] == found.size:
+            if found.size == places:
                 raise TooManyStatesError(
-                    f"more than {2 * found.size} fixed points; count them without keeping them, "
-                    f"or raise most_states above {most_states}"
+                    f"more than {most_states} fixed points; count them without keeping them, or "
+                    "raise most_states"
                 )
-            found = np.concatenate([found, np.empty_like(found)])
+            more = min(found.size, places - found.size)
+            found = np.concatenate([found, np.empty(more, dtype=np.uint64)])
     count = int(position[_FOUND])
     states = None
     if keep:

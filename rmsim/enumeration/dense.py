@@ -1,4 +1,4 @@
-r"""All fixed points by one product after another: blocks of states times K^T, on any device.
+r"""All fixed points by one product after another: K times blocks of states, on any device.
 
 .. math:: m_t = J_D + s_t (K s)_t \quad\text{for the } 2^{M-1} \text{ states with } s_{M} = +1.
 
@@ -21,8 +21,9 @@ from rmsim.enumeration.spins import Array, Packed
 #: Largest number of spins whose states are indices of a tensor.
 MOST_SPINS_DENSE = 62
 
-#: Entries of one block of fields: 64 MB in float32.
-_BLOCK_ENTRIES = 1 << 24
+#: Logarithm of the states of a block: the cache of a core, or enough work for a GPU, which waits
+#: for the survivors once a block.
+_BLOCK_BITS = {"cpu": 15, "cuda": 21}
 
 
 def search_dense(
@@ -56,20 +57,27 @@ def search_dense(
     dtype = screening_dtype()
     rounding = 2.0 * (spins + 2) * torch.finfo(dtype).eps
     size = np.abs(K).sum(axis=1) + abs(jd)
-    couplings_t = torch.as_tensor(K.T.copy(), dtype=dtype, device=device)
     # A state goes on unless a margin lies below zero by more than the rounding.
-    threshold = torch.as_tensor(-jd - rounding * size, dtype=dtype, device=device)
-    shifts = torch.arange(spins, device=device)
+    threshold = -jd - rounding * float(size.max())
+    couplings = torch.as_tensor(K, dtype=dtype, device=device)
+    low = min(_BLOCK_BITS.get(device.type, _BLOCK_BITS["cuda"]), spins - 1)
+    block = 1 << low
+    # One state a column. The lower spins run through all states, the same in every block.
+    states = _signs(torch.arange(block, device=device), low, dtype)
+    states = torch.cat([states, torch.ones((spins - low, block), dtype=dtype, device=device)])
+    fields = torch.empty_like(states)
     tolerance = tolerances(K, jd)
-    block = max(1, _BLOCK_ENTRIES // spins)
     top = 1 << (spins - 1)
     kept: list[Packed] = []
     count = near_ties = 0
-    for start in range(first, last, block):
-        numbers = torch.arange(start, min(start + block, last), device=device) | top
-        states = ((numbers[:, None] >> shifts) & 1).to(dtype).mul_(2).sub_(1)
-        alive = ((states @ couplings_t).mul_(states) > threshold).all(dim=1)
-        words = numbers[alive].cpu().numpy().astype(np.uint64)
+    for start in range(first - first % block, last, block):
+        upper = torch.tensor([(start | top) >> low], device=device)
+        states[low:] = _signs(upper, spins - low, dtype)
+        torch.mm(couplings, states, out=fields)
+        alive = fields.mul_(states).amin(dim=0) > threshold
+        numbers = torch.nonzero(alive)[:, 0].cpu().numpy() + start
+        numbers = numbers[(numbers >= first) & (numbers < last)]
+        words = numbers.astype(np.uint64) | np.uint64(top)
         good, close = _judge(K, jd, words, tolerance)
         near_ties += int(close)
         count += int(good.sum())
@@ -91,6 +99,12 @@ def screening_dtype() -> torch.dtype:
     """float32, unless torch was told to multiply it with fewer digits than it has."""
     exact = torch.get_float32_matmul_precision() == "highest"
     return torch.float32 if exact else torch.float64
+
+
+def _signs(numbers: torch.Tensor, bits: int, dtype: torch.dtype) -> torch.Tensor:
+    """The lowest `bits` of every number as spins, one number a column."""
+    shifts = torch.arange(bits, device=numbers.device)
+    return ((numbers >> shifts[:, None]) & 1).to(dtype).mul_(2).sub_(1)
 
 
 @compiled
