@@ -1,0 +1,175 @@
+r"""Any topology over neurons, by an adjacency matrix A (paper, eq. general-topology-update).
+
+.. math:: h_i = \sum_j A_{ij} J_{ij} s_j + J_D s_i, \qquad A_{ij} \in \{0, 1\}, \quad A_{ii} = 0
+
+The paper leaves the variance of J open; ours is 1/(rho N), N neurons in all and rho the density of
+A off its diagonal, so that a full A is the core module.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from rmsim.couplings.local import add_external
+from rmsim.couplings.protocol import field_out
+from rmsim.couplings.rows import CompressedRows
+from rmsim.randomness import generator
+from rmtheory import checks
+from rmtheory.errors import InvalidInputError
+
+
+@dataclass(frozen=True, eq=False)
+class AdjacencyCouplings:
+    """Couplings of `samples` networks with one adjacency matrix.
+
+    Parameters
+    ----------
+    rows : CompressedRows
+        Entries where A = 1, in one group of layers * n neurons.
+    jd : float
+        Self-coupling.
+    layers : int
+        Layers that the neurons are told apart in, for layer-sequential updates.
+    """
+
+    rows: CompressedRows
+    jd: float
+    layers: int = 1
+
+    def __post_init__(self) -> None:
+        layers = checks.integer("layers", self.layers, 1)
+        if self.rows.groups != 1 or self.rows.size % layers:
+            allowed = f"a divisor of the {self.rows.size} neurons"
+            raise InvalidInputError("layers", self.layers, allowed)
+
+    @property
+    def samples(self) -> int:
+        """Number of networks."""
+        return self.rows.samples
+
+    @property
+    def n(self) -> int:
+        """Neurons a layer."""
+        return self.rows.size // self.layers
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the couplings."""
+        return self.rows.values.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where the couplings live."""
+        return self.rows.values.device
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the couplings."""
+        return self.rows.nbytes
+
+    def field(
+        self,
+        s: torch.Tensor,
+        external: torch.Tensor | None = None,
+        *,
+        active: Sequence[int] | None = None,
+        layer: int | None = None,
+        out: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Return h; see :meth:`rmsim.couplings.protocol.Couplings.field`."""
+        out = field_out(self, s, active, layer, out)
+        flat = s.contiguous().flatten(2).unsqueeze(2)
+        if layer is None:
+            self.rows.multiply(flat, out.flatten(2).unsqueeze(2), active)
+            out.add_(s, alpha=self.jd)
+        else:
+            rows = (layer * self.n, (layer + 1) * self.n)
+            self.rows.multiply(flat, out.unsqueeze(2), active, rows=rows)
+            out.add_(s[:, :, layer], alpha=self.jd)
+        add_external(out, s, external, layer)
+        return out
+
+    def to_dense(self) -> torch.Tensor:
+        """Return the matrices over all neurons, (samples, N, N)."""
+        return torch.stack([self.rows.sparse(k, 0).to_dense() for k in range(self.samples)])
+
+
+def couplings_on(
+    adjacency: torch.Tensor, values: torch.Tensor, jd: float, *, layers: int = 1
+) -> AdjacencyCouplings:
+    """Return given couplings on an adjacency matrix.
+
+    Parameters
+    ----------
+    adjacency : Tensor, (N, N)
+        A, of zeros and ones, with a zero diagonal; A[i, j] = 1 lets neuron j act on neuron i.
+    values : Tensor, (samples, N, N)
+        J; read where A = 1 only.
+    jd : float
+        Self-coupling.
+    layers : int
+        Layers that the neurons are told apart in.
+    """
+    pattern = checked_adjacency(adjacency)
+    if values.dim() != 3 or values.shape[1:] != pattern.shape or not values.is_floating_point():
+        allowed = f"a floating point tensor of shape (samples, {len(pattern)}, {len(pattern)})"
+        raise InvalidInputError("values", str(tuple(values.shape)), allowed)
+    chosen = values[:, pattern.to(values.device)]
+    if not bool(chosen.isfinite().all()):
+        raise InvalidInputError("values", "a number that is not finite", "finite")
+    return _build(pattern, chosen, jd, layers)
+
+
+def draw_on(
+    adjacency: torch.Tensor,
+    jd: float,
+    seed: int,
+    samples: range,
+    *,
+    layers: int = 1,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str = "cpu",
+) -> AdjacencyCouplings:
+    """Draw couplings where `adjacency` is 1; network k depends on (seed, k) only."""
+    pattern = checked_adjacency(adjacency)
+    neurons, count = len(pattern), int(pattern.sum())
+    rho = count / (neurons * (neurons - 1))
+    deviation = 1 / math.sqrt(rho * neurons) if count else 0.0
+    values = torch.empty((len(samples), count), dtype=dtype, device=device)
+    for index, sample in enumerate(samples):
+        values[index].normal_(0.0, deviation, generator=generator(seed, sample, 0, device=device))
+    return _build(pattern, values, jd, layers)
+
+
+def checked_adjacency(adjacency: torch.Tensor) -> torch.Tensor:
+    """Return A as booleans; refuse what is not a square matrix of zeros and ones."""
+    shape = tuple(adjacency.shape)
+    if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 2:
+        raise InvalidInputError("adjacency", str(shape), "a square matrix over the neurons")
+    pattern = adjacency != 0
+    if not bool(((adjacency == 1) | ~pattern).all()):
+        raise InvalidInputError("adjacency", "other entries", "of zeros and ones")
+    if bool(pattern.diagonal().any()):
+        allowed = "zero on its diagonal, where jd acts"
+        raise InvalidInputError("adjacency", "a diagonal entry of 1", allowed)
+    return pattern
+
+
+def _build(
+    pattern: torch.Tensor, values: torch.Tensor, jd: float, layers: int
+) -> AdjacencyCouplings:
+    counts = torch.cat((torch.zeros(1, dtype=torch.int64), pattern.sum(1).cpu().cumsum(0)))
+    rows = CompressedRows(
+        counts.to(values.device),
+        pattern.nonzero()[:, 1].to(dtype=torch.int32, device=values.device),
+        values.contiguous().flatten(),
+        len(values),
+        1,
+        len(pattern),
+        shared=True,
+    )
+    return AdjacencyCouplings(rows, float(checks.exact_real("jd", jd)), layers)

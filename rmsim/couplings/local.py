@@ -1,0 +1,44 @@
+r"""The terms of the field that need no matrix: neurons see themselves and their homologues.
+
+.. math:: h^l_i \mathrel{+}= J_D s^l_i + \lambda_L s^{l-1}_i + \lambda_R s^{l+1}_i + b^l_i,
+    \qquad s^0 = s^{L+1} = 0
+"""
+
+from __future__ import annotations
+
+import torch
+
+from rmsim.couplings.protocol import aligned_external
+
+
+def add_chain_terms(
+    out: torch.Tensor,
+    s: torch.Tensor,
+    jd: float,
+    lam_left: float,
+    lam_right: float,
+    layer: int | None,
+) -> None:
+    """Add J_D, lambda_L and lambda_R to `out`, for one layer or for all."""
+    if layer is None:
+        out.add_(s, alpha=jd)
+        out[:, :, 1:].add_(s[:, :, :-1], alpha=lam_left)
+        out[:, :, :-1].add_(s[:, :, 1:], alpha=lam_right)
+        return
+    out.add_(s[:, :, layer], alpha=jd)
+    if layer > 0:
+        out.add_(s[:, :, layer - 1], alpha=lam_left)
+    if layer < s.shape[2] - 1:
+        out.add_(s[:, :, layer + 1], alpha=lam_right)
+
+
+def add_external(
+    out: torch.Tensor, s: torch.Tensor, external: torch.Tensor | None, layer: int | None
+) -> None:
+    """Add the external field to `out`, for one layer or for all."""
+    if external is None:
+        return
+    aligned = aligned_external(external, s)
+    if layer is not None:
+        aligned = aligned[:, :, layer if aligned.shape[2] > 1 else 0]
+    out.add_(aligned)

@@ -1,0 +1,174 @@
+r"""Sparse couplings as compressed rows, for many networks at once.
+
+Row i of network k holds the entries e of a range of `columns` and `values`:
+:math:`h_i = \sum_e v_e s_{c(e)}`. A network has `groups` blocks of `size` rows, one a layer, whose
+columns count within the block; couplings between layers make one group of all neurons. Memory is
+8 bytes an entry (float32), never n^2.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import torch
+
+from rmsim.couplings import kernels
+
+#: Multiplications worth a thread of their own; handing over a task costs some 50 microseconds.
+_GRAIN = 2**21
+#: Neurons beyond which 32 lanes no longer fit a second-level cache of 1 MB or so.
+_WIDEST = 12_000
+
+
+@dataclass(frozen=True, eq=False)
+class CompressedRows:
+    """Entries of the matrices of `samples` networks.
+
+    Parameters
+    ----------
+    bounds : Tensor, int64
+        Beginning of each row among the entries, over samples, groups and rows, and the end.
+    columns : Tensor, int32
+        Column of each entry.
+    values : Tensor
+        Value of each entry, over samples first if the pattern is `shared`.
+    samples, groups, size : int
+        Networks, blocks a network, rows a block.
+    shared : bool
+        Whether all networks have the pattern of the first, so that it is stored once.
+    """
+
+    bounds: torch.Tensor
+    columns: torch.Tensor
+    values: torch.Tensor
+    samples: int
+    groups: int
+    size: int
+    shared: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all three."""
+        return self.bounds.nbytes + self.columns.nbytes + self.values.nbytes
+
+    def entries(self, sample: int, group: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return (bounds from 0, columns, values) of one block, as torch's compressed rows."""
+        network = 0 if self.shared else sample
+        origin = (network * self.groups + group) * self.size
+        bounds = self.bounds[origin : origin + self.size + 1]
+        first, last = int(bounds[0]), int(bounds[-1])
+        shift = sample * len(self.columns) if self.shared else 0
+        values = self.values[first + shift : last + shift]
+        return (bounds - first).to(torch.int32), self.columns[first:last], values
+
+    def sparse(self, sample: int, group: int) -> torch.Tensor:
+        """Return one block as a sparse tensor of torch."""
+        bounds, columns, values = self.entries(sample, group)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # 'beta state'; our rows are sorted
+            return torch.sparse_csr_tensor(
+                bounds, columns, values, (self.size, self.size), check_invariants=False
+            )
+
+    def multiply(
+        self,
+        s: torch.Tensor,
+        out: torch.Tensor,
+        active: Sequence[int] | None,
+        group: int | None = None,
+        rows: tuple[int, int] | None = None,
+    ) -> None:
+        """Write the products into `out`.
+
+        Parameters
+        ----------
+        s : Tensor, (active samples, starts, groups, size)
+            States.
+        out : Tensor, (active samples, starts, groups done, rows done)
+            Products; both tensors are contiguous.
+        active : sequence of int, optional
+            The networks of `s`; all by default.
+        group : int, optional
+            Do this group only.
+        rows : (int, int), optional
+            Do these rows of each group only.
+        """
+        chosen = range(self.samples) if active is None else active
+        if s.device.type == "cpu":
+            self._multiply_compiled(s, out, chosen, group or 0, rows or (0, self.size))
+        else:
+            self.multiply_torch(s, out, chosen, group or 0, rows or (0, self.size))
+
+    def multiply_torch(
+        self,
+        s: torch.Tensor,
+        out: torch.Tensor,
+        chosen: Sequence[int],
+        first_group: int,
+        rows: tuple[int, int],
+    ) -> None:
+        """Do it by torch's sparse product, the route of a GPU; slower than ours on a CPU."""
+        for here, sample in enumerate(chosen):
+            for index in range(out.shape[2]):
+                group = first_group + index
+                block = self.sparse(sample, group).to(s.dtype)
+                product = block @ s[here, :, group].T
+                out[here, :, index].copy_(product[rows[0] : rows[1]].T)
+
+    def _multiply_compiled(
+        self,
+        s: torch.Tensor,
+        out: torch.Tensor,
+        chosen: Sequence[int],
+        first_group: int,
+        rows: tuple[int, int],
+    ) -> None:
+        places = np.zeros((len(chosen), 2), np.int64)
+        if self.shared:
+            places[:, 1] = np.asarray(chosen) * len(self.columns)
+        else:
+            places[:, 0] = np.asarray(chosen) * (self.groups * self.size)
+        starts, groups = out.shape[1], out.shape[2]
+        wide = starts > kernels.NARROW and self.size <= _WIDEST
+        width = kernels.WIDE if wide else kernels.NARROW
+        tasks = len(chosen) * groups * -(-starts // width)
+        share = len(self.columns) / (self.groups * (1 if self.shared else self.samples))
+        height = rows[1] - rows[0]
+        work = tasks * width * share * height / self.size
+        threads = int(max(1, min(torch.get_num_threads(), work // _GRAIN)))
+        across = max(1, min(threads, tasks))  # threads that share the tasks, the rest share rows
+        down = max(1, threads // across)
+        arrays = (
+            self.bounds.numpy(),
+            self.columns.numpy().view(np.uint32),
+            self.values.numpy(),
+            places,
+            s.numpy(),
+            out.numpy(),
+        )
+        parts = []
+        for a in range(across):
+            task = np.array([tasks * a // across, tasks * (a + 1) // across])
+            for d in range(down):
+                low, high = rows[0] + height * d // down, rows[0] + height * (d + 1) // down
+                place = np.array([low, high, rows[0], first_group])
+                parts.append((*arrays, task, place, wide))
+        if len(parts) == 1:
+            kernels.product_tasks(*parts[0])
+            return
+        waiting = [_pool(os.getpid()).submit(kernels.product_tasks, *p) for p in parts[1:]]
+        kernels.product_tasks(*parts[0])
+        for future in waiting:
+            future.result()
+
+
+@cache
+def _pool(process: int) -> ThreadPoolExecutor:
+    """Return the threads of this process; a forked child must not wait for its parent's."""
+    return ThreadPoolExecutor(max_workers=os.cpu_count(), thread_name_prefix="rmsim-rows")

@@ -1,0 +1,197 @@
+r"""Any topology over layers: random blocks and homologous couplings between any two layers.
+
+.. math:: h^a_i = J_D s^a_i + \sum_b \Big(\sum_j J^{ab}_{ij} s^b_j + \Lambda_{ab} s^b_i\Big),
+    \qquad J^{ab}_{ij} \sim \mathcal N(0, R_{ab}^2/N), \quad J^{aa}_{ii} = 0
+
+R is `random`, Lambda is `identity`. The paper's chain has R = 1 on the diagonal and Lambda on the
+two diagonals beside it; its 'fully connected' chain has R on all three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from rmsim.couplings.dense import fill_random
+from rmsim.couplings.local import add_external
+from rmsim.couplings.products import multiply
+from rmsim.couplings.protocol import field_out
+from rmsim.randomness import generator
+from rmtheory import checks
+from rmtheory.errors import InvalidInputError
+
+Matrix = Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Which layers act on which.
+
+    Parameters
+    ----------
+    random : square matrix
+        random[a][b] is the scale of the random block from layer b on layer a; 0 means none.
+    identity : square matrix
+        identity[a][b] couples homologous neurons; its diagonal is 0, since J_D is given apart.
+
+    Examples
+    --------
+    >>> Topology.chain(3, 0.5, 0.25).identity
+    ((0.0, 0.25, 0.0), (0.5, 0.0, 0.25), (0.0, 0.5, 0.0))
+    >>> Topology.fully_connected_chain(2, 0.1).random
+    ((1.0, 0.1), (0.1, 1.0))
+    """
+
+    random: Matrix
+    identity: Matrix
+
+    def __post_init__(self) -> None:
+        for name in ("random", "identity"):
+            object.__setattr__(self, name, _square(name, getattr(self, name)))
+        if len(self.random) != len(self.identity):
+            size = f"of {len(self.random)} rows, as many as random"
+            raise InvalidInputError("identity", f"{len(self.identity)} rows", size)
+        for index, row in enumerate(self.random):
+            for value in row:
+                if value < 0:
+                    raise InvalidInputError("random", value, "scales >= 0")
+            if self.identity[index][index] != 0:
+                allowed = "zero on its diagonal, where jd acts"
+                raise InvalidInputError("identity", self.identity[index][index], allowed)
+
+    @property
+    def layers(self) -> int:
+        """Number of layers L."""
+        return len(self.random)
+
+    @classmethod
+    def chain(cls, layers: int, lam_left: float, lam_right: float) -> Topology:
+        """Return the paper's chain."""
+        count = range(checks.integer("layers", layers, 1))
+        beside = {-1: float(lam_left), 1: float(lam_right)}
+        return cls(
+            [[float(a == b) for b in count] for a in count],
+            [[beside.get(b - a, 0.0) for b in count] for a in count],
+        )
+
+    @classmethod
+    def fully_connected_chain(cls, layers: int, between: float) -> Topology:
+        """Return the block-tridiagonal chain: random blocks of scale `between` join neighbours."""
+        count = range(checks.integer("layers", layers, 1))
+        scales = {0: 1.0, -1: float(between), 1: float(between)}
+        return cls(
+            [[scales.get(b - a, 0.0) for b in count] for a in count],
+            [[0.0 for _ in count] for _ in count],
+        )
+
+    def with_skip(
+        self, source: int, target: int, *, random: float = 0.0, identity: float = 0.0
+    ) -> Topology:
+        """Return this topology with couplings from layer `source` on layer `target` set as given.
+
+        Layers count from 0.
+        """
+        rows = {"random": random, "identity": identity}
+        changed = {name: [list(row) for row in getattr(self, name)] for name in rows}
+        for name, value in rows.items():
+            for argument, layer in (("source", source), ("target", target)):
+                checks.integer(argument, layer, 0, self.layers - 1)
+            changed[name][target][source] = value
+        return Topology(**changed)
+
+
+def _square(name: str, given: Matrix) -> tuple[tuple[float, ...], ...]:
+    matrix = tuple(tuple(float(checks.exact_real(name, x)) for x in row) for row in given)
+    if not matrix or any(len(row) != len(matrix) for row in matrix):
+        raise InvalidInputError(name, f"{len(matrix)} rows", "a square matrix over the layers")
+    return matrix
+
+
+@dataclass(frozen=True, eq=False)
+class BlockCouplings:
+    """Couplings of `samples` networks of one topology.
+
+    Parameters
+    ----------
+    topology : Topology
+        Which layers act on which.
+    blocks : dict
+        (a, b) -> J of shape (samples, n, n), from layer b on layer a.
+    jd : float
+        Self-coupling.
+    """
+
+    topology: Topology
+    blocks: dict[tuple[int, int], torch.Tensor]
+    jd: float
+    samples: int
+    n: int
+    dtype: torch.dtype
+    device: torch.device
+
+    @property
+    def layers(self) -> int:
+        """Number of layers L."""
+        return self.topology.layers
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the couplings."""
+        return sum(block.nbytes for block in self.blocks.values())
+
+    def field(
+        self,
+        s: torch.Tensor,
+        external: torch.Tensor | None = None,
+        *,
+        active: Sequence[int] | None = None,
+        layer: int | None = None,
+        out: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Return h; see :meth:`rmsim.couplings.protocol.Couplings.field`."""
+        out = field_out(self, s, active, layer, out).zero_()
+        for a in range(self.layers) if layer is None else (layer,):
+            target = out[:, :, a] if layer is None else out
+            for b in range(self.layers):
+                if (a, b) in self.blocks:
+                    multiply(self.blocks[a, b], s[:, :, b], target, active, accumulate=True)
+            target.add_(s[:, :, a], alpha=self.jd)
+            for b, value in enumerate(self.topology.identity[a]):
+                if value != 0:
+                    target.add_(s[:, :, b], alpha=value)
+        add_external(out, s, external, layer)
+        return out
+
+
+def draw_blocks(
+    topology: Topology,
+    n: int,
+    jd: float,
+    seed: int,
+    samples: range,
+    *,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str = "cpu",
+) -> BlockCouplings:
+    """Draw the couplings of the disorder `samples`; network k depends on (seed, k) only.
+
+    The plain chain gives the very numbers of :func:`rmsim.couplings.dense.draw_dense`.
+    """
+    size, jd = checks.integer("n", n, 2), float(checks.exact_real("jd", jd))
+    places = [
+        (a, b) for a, row in enumerate(topology.random) for b, scale in enumerate(row) if scale > 0
+    ]
+    where = torch.device(device)
+    blocks = {
+        place: torch.empty((len(samples), size, size), dtype=dtype, device=where)
+        for place in places
+    }
+    for index, sample in enumerate(samples):
+        stream = generator(seed, sample, 0, device=device)
+        for (a, b), block in blocks.items():
+            fill_random(block[index], topology.random[a][b], stream)
+            if a == b:
+                block[index].fill_diagonal_(0)
+    return BlockCouplings(topology, blocks, jd, len(samples), size, dtype, where)
