@@ -68,6 +68,43 @@ def test_single_flips_and_pairs_against_theory(chain: Chain, n: int) -> None:
         assert measured.error < 0.06 * theory  # enough samples to mean something
 
 
+def orthant(a: float, b: float, rho: float) -> float:
+    """P(x > -a, y > -b) by scipy, a route of its own."""
+    return float(stats.multivariate_normal([0, 0], [[1, rho], [rho, 1]]).cdf([a, b]))
+
+
+@pytest.mark.parametrize(("jd", "n"), [(0.3, 12), (0.9, 150)])
+def test_theory_of_the_core_written_out(jd: float, n: int) -> None:
+    """One flip changes a row's field by 2 J s s'; that of the flipped spin changes its sign."""
+    a = jd / np.sqrt((n - 1) / n)
+    P = stats.norm.cdf(a)
+    own = (2 * P - 1) / P  # |x| < a given x > -a
+    others = (orthant(a, a, (n - 3) / (n - 1)) / P) ** (n - 1)
+    assert compare.neighbours(Chain(1, jd), n, 1) == pytest.approx(n * own * others, rel=1e-5)
+    both = (orthant(a, a, -(n - 3) / (n - 1)) / P) ** 2
+    others = (orthant(a, a, (n - 5) / (n - 1)) / P) ** (n - 2)
+    pairs = n * (n - 1) / 2 * both * others
+    assert compare.neighbours(Chain(1, jd), n, 2) == pytest.approx(pairs, rel=1e-5)
+
+
+def test_theory_of_two_layers_written_out() -> None:
+    """A flip in layer 1, then one in layer 2, summed over the column tau = s_1 s_2."""
+    n, jd, left, right = 15, 0.4, 0.7, -0.3
+    sigma, P = np.sqrt((n - 1) / n), stats.norm.cdf
+    rho = (n - 3) / (n - 1)
+    total = 0.0
+    for here, there in ((right, left), (left, right)):  # lambda seen by the flipped layer
+        v = {tau: (jd + here * tau) / sigma for tau in (1, -1)}
+        w = {tau: (jd + there * tau) / sigma for tau in (1, -1)}
+        norm = sum(P(v[tau]) * P(w[tau]) for tau in (1, -1))
+        # The flipped spin needs -v(tau) < x < v(-tau), its neighbour both w(tau) and w(-tau).
+        column = sum(max(0.0, P(v[-tau]) - P(-v[tau])) for tau in (1, -1)) * P(min(w.values()))
+        rest = sum(orthant(v[tau], v[tau], rho) * P(w[tau]) for tau in (1, -1))
+        total += n * column / norm * (rest / norm) ** (n - 1)
+    chain = Chain(2, jd, lam_left=left, lam_right=right)
+    assert compare.neighbours(chain, n, 1) == pytest.approx(total, rel=1e-5)
+
+
 def test_margins_follow_the_truncated_normal() -> None:
     n, jd = 400, 0.3
     sample = plant(Network(n, Chain(1, jd)), generator(3, 0, 0))
