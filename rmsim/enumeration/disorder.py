@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from rmsim.couplings.dense import draw_dense
 from rmsim.enumeration.api import check_nodes, check_spins, enumerate_fixed_points, forecast
 from rmsim.enumeration.overlaps import Counts, distance_histogram
 from rmsim.enumeration.spins import Array
 from rmsim.network import Network
-from rmsim.randomness import checked_seed, generator
+from rmsim.randomness import checked_seed
 from rmtheory import checks
 from rmtheory.errors import InvalidInputError
 from rmtheory.processes import as_finished
@@ -71,7 +72,7 @@ def enumerate_samples(
     Parameters
     ----------
     network : Network
-        Size and couplings, dense and not symmetric.
+        Size and couplings, dense; symmetric ones too, but the theory is not for them.
     samples, seed : int
         Samples 0, 1, ... of this seed.
     jobs : int
@@ -93,8 +94,8 @@ def enumerate_samples(
     processes = min(checks.integer("jobs", jobs, 1), wanted)
     root = checked_seed(seed)
     check_spins(network.n, network.layers)
-    if network.rho != 1 or network.symmetric:
-        raise InvalidInputError("network", "diluted or symmetric", "dense and not symmetric")
+    if network.rho != 1:
+        raise InvalidInputError("rho", network.rho, "1: only dense couplings are enumerated")
     if not force:
         J = draw_couplings(network, root, 0)
         each = forecast(J, network.jd, network.lam_left, network.lam_right)
@@ -131,11 +132,8 @@ def enumerate_samples(
 
 def draw_couplings(network: Network, seed: int, k: int) -> Array:
     """Draw the dense couplings (layers, n, n) of sample k in float64."""
-    shape = (network.layers, network.n, network.n)
-    J = torch.randn(shape, generator=generator(seed, k, 0), dtype=torch.float64)
-    J /= math.sqrt(network.n)
-    J.diagonal(dim1=1, dim2=2).zero_()
-    return J.numpy()
+    drawn = draw_dense(network, seed, range(k, k + 1), dtype=torch.float64)
+    return drawn.matrices[0].numpy()
 
 
 def _remote_piece(
