@@ -9,6 +9,7 @@ from importlib.metadata import version
 import typer
 
 from rmsim.cli.enumerate import enumerate_command
+from rmsim.cli.relax import relax_command
 from rmtheory.cli.run import run_app
 
 app = typer.Typer(
@@ -39,6 +40,7 @@ def _options(
 
 
 app.command("enumerate")(enumerate_command)
+app.command("relax")(relax_command)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import torch
 
-from rmsim.couplings.local import add_external
+from rmsim.couplings.local import add_external, checked_coupling
 from rmsim.couplings.protocol import field_out
 from rmsim.couplings.rows import CompressedRows
 from rmsim.randomness import generator
@@ -172,4 +172,4 @@ def _build(
         len(pattern),
         shared=True,
     )
-    return AdjacencyCouplings(rows, float(checks.exact_real("jd", jd)), layers)
+    return AdjacencyCouplings(rows, checked_coupling("jd", jd), layers)

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import torch
 
-from rmsim.couplings.local import add_chain_terms, add_external
+from rmsim.couplings.local import add_chain_terms, add_external, checked_coupling
 from rmsim.couplings.products import multiply
 from rmsim.couplings.protocol import field_out
 from rmsim.network import Network
 from rmsim.randomness import generator
-from rmtheory.errors import InvalidInputError
+from rmtheory.errors import InvalidInputError, RMError
 
 #: Side of the square blocks by which a matrix is made symmetric in place.
 _SIDE = 256
@@ -45,6 +45,8 @@ class DenseChain:
         if len(shape) != 4 or shape[2] != shape[3] or not self.matrices.is_floating_point():
             allowed = "a floating point tensor of shape (samples, layers, n, n)"
             raise InvalidInputError("matrices", str(shape), allowed)
+        for name in ("jd", "lam_left", "lam_right"):
+            object.__setattr__(self, name, checked_coupling(name, getattr(self, name)))
 
     @property
     def samples(self) -> int:
@@ -112,7 +114,11 @@ def draw_dense(
         raise InvalidInputError("rho", network.rho, "1 for dense couplings")
     n = network.n
     shape = (len(samples), network.layers, n, n)
-    matrices = torch.empty(shape, dtype=dtype, device=device)
+    try:
+        matrices = torch.empty(shape, dtype=dtype, device=device)
+    except RuntimeError:
+        size = math.prod(shape) * dtype.itemsize / 1e9
+        raise RMError(f"no room for {size:.3g} GB of couplings on {device}; dilute them") from None
     for index, sample in enumerate(samples):
         stream = generator(seed, sample, 0, device=device)
         for matrix in matrices[index]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import torch
 
-from rmsim.couplings.local import add_chain_terms, add_external
+from rmsim.couplings.local import add_chain_terms, add_external, checked_coupling
 from rmsim.couplings.protocol import field_out
 from rmsim.couplings.rows import CompressedRows
 from rmsim.network import Network
@@ -42,6 +42,10 @@ class DilutedChain:
     jd: float
     lam_left: float = 0.0
     lam_right: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("jd", "lam_left", "lam_right"):
+            object.__setattr__(self, name, checked_coupling(name, getattr(self, name)))
 
     @property
     def samples(self) -> int:

@@ -9,6 +9,19 @@ from __future__ import annotations
 import torch
 
 from rmsim.couplings.protocol import aligned_external
+from rmtheory import checks
+from rmtheory.errors import InvalidInputError
+
+#: Largest coupling: its sums stay within float32.
+_MOST = 1e30
+
+
+def checked_coupling(name: str, value: object) -> float:
+    """Return J_D or a lambda as a float; refuse what would overflow in float32."""
+    number = float(checks.exact_real(name, value))
+    if abs(number) > _MOST:
+        raise InvalidInputError(name, value, f"at most {_MOST:g} in size")
+    return number
 
 
 def add_chain_terms(

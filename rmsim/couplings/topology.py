@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 
 from rmsim.couplings.dense import fill_random
-from rmsim.couplings.local import add_external
+from rmsim.couplings.local import add_external, checked_coupling
 from rmsim.couplings.products import multiply
 from rmsim.couplings.protocol import field_out
 from rmsim.randomness import generator
@@ -103,7 +103,7 @@ class Topology:
 
 
 def _square(name: str, given: Matrix) -> tuple[tuple[float, ...], ...]:
-    matrix = tuple(tuple(float(checks.exact_real(name, x)) for x in row) for row in given)
+    matrix = tuple(tuple(checked_coupling(name, x) for x in row) for row in given)
     if not matrix or any(len(row) != len(matrix) for row in matrix):
         raise InvalidInputError(name, f"{len(matrix)} rows", "a square matrix over the layers")
     return matrix
@@ -179,7 +179,7 @@ def draw_blocks(
 
     The plain chain gives the very numbers of :func:`rmsim.couplings.dense.draw_dense`.
     """
-    size, jd = checks.integer("n", n, 2), float(checks.exact_real("jd", jd))
+    size, jd = checks.integer("n", n, 2), checked_coupling("jd", jd)
     places = [
         (a, b) for a, row in enumerate(topology.random) for b, scale in enumerate(row) if scale > 0
     ]

@@ -1,0 +1,80 @@
+r"""Fractions and medians of a relaxation over disorder, with their errors.
+
+A fraction f of m samples has Wilson's 68 % half width (z = 1),
+
+.. math:: \frac{1}{1 + 1/m} \sqrt{\frac{f (1 - f)}{m} + \frac{1}{4 m^2}} ,
+
+which is not zero at f = 0 or 1. Several starts in one network are not independent: the error is
+then the larger of this, over all states, and the standard error over networks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import torch
+
+from rmsim.dynamics.result import Relaxation, Status
+
+
+def fraction(found: torch.Tensor) -> tuple[float, float]:
+    """Return the fraction of `found`, booleans (samples, starts), and its error.
+
+    Examples
+    --------
+    >>> fraction(torch.tensor([[True], [False], [True], [True]]))
+    (0.75, 0.2)
+    """
+    samples, starts = found.shape
+    m = samples * starts
+    f = float(found.double().mean())
+    error = math.sqrt(f * (1 - f) / m + 1 / (4 * m * m)) / (1 + 1 / m)
+    if starts > 1 and samples > 1:
+        by_network = found.double().mean(1)
+        error = max(error, float(by_network.std()) / math.sqrt(samples))
+    return f, error
+
+
+def median(values: torch.Tensor) -> tuple[float, float] | None:
+    """Return the median and half the 68 % interval of order statistics; None if empty.
+
+    The rank of the true median is binomial, so the interval runs over the ranks
+    m/2 -+ sqrt(m)/2.
+
+    Examples
+    --------
+    >>> median(torch.tensor([5.0, 1.0, 3.0, 2.0, 4.0]))
+    (3.0, 1.5)
+    """
+    m = values.numel()
+    if m == 0:
+        return None
+    ordered = values.flatten().double().sort().values
+    low = max(0, math.floor((m - math.sqrt(m)) / 2))
+    high = min(m - 1, math.ceil((m + math.sqrt(m)) / 2) - 1)
+    middle = float(ordered[(m - 1) // 2] + ordered[m // 2]) / 2
+    return middle, float(ordered[high] - ordered[low]) / 2
+
+
+def summary(result: Relaxation) -> dict[str, object]:
+    """Return the numbers of a relaxation as JSON values, NAME_error beside each NAME."""
+    document: dict[str, object] = {}
+    for name, status in (
+        ("fixed_point", Status.FIXED_POINT),
+        ("cycle", Status.CYCLE),
+        ("capped", Status.CAP),
+        ("marginal", Status.MARGINAL),
+    ):
+        value, error = fraction(result.ended(status))
+        document[f"{name}_fraction"] = value
+        document[f"{name}_fraction_error"] = error
+    periods = Counter(result.period[result.ended(Status.CYCLE)].tolist())
+    document["periods"] = {str(period): periods[period] for period in sorted(periods)}
+    fixed = result.ended(Status.FIXED_POINT)
+    middle = median(result.sweeps[fixed])
+    document["sweeps_median"] = None if middle is None else middle[0]
+    document["sweeps_median_error"] = None if middle is None else middle[1]
+    margins = result.min_margin[fixed]
+    document["min_margin"] = float(margins.min()) if margins.numel() else None
+    return document
