@@ -16,7 +16,7 @@ import logging
 import queue
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -60,13 +60,13 @@ class Dask:
     @contextmanager
     def answers(self, tasks: Sequence[Task], note: Note) -> Iterator[Answers]:
         """Evaluate the tasks on the cluster."""
-        with _quiet(), self._connected() as client:
+        connect = self._import_client()  # first: the import sets up the log that is kept quiet
+        with _quiet(), self._connected(connect) as client:
             _wait_for_workers(client, self.address, note)
             _compare_versions(client, note)
             yield self._stream(client, tasks, note)
 
-    @contextmanager
-    def _connected(self) -> Iterator[Any]:
+    def _import_client(self) -> Callable[..., Any]:
         try:
             import distributed
         except ImportError:
@@ -75,7 +75,11 @@ class Dask:
                 "(pip install 'representation-manifold[cluster]')"
             )
             raise InvalidInputError("dask", self.address, allowed) from None
-        connect: Any = distributed.Client
+        client: Callable[..., Any] = distributed.Client
+        return client
+
+    @contextmanager
+    def _connected(self, connect: Callable[..., Any]) -> Iterator[Any]:
         try:
             client = connect(
                 _scheduler_address(self.address, self.timeout),
@@ -111,8 +115,11 @@ class Dask:
             answer = self._fetch(future)
             if answer is None:
                 future.add_done_callback(done.put)
-            else:
-                yield pending.pop(future.key)[0], answer
+                continue
+            position, _ = pending.pop(future.key)
+            # Else the scheduler would compute it again if the worker that holds it dies now.
+            future.release()
+            yield position, answer
 
     def _fetch(self, future: Any) -> Answer | None:
         """Return the answer of a future that was done, None if it was lost since then."""
