@@ -109,7 +109,7 @@ def as_finished(
     on_wait: Callable[[], None] | None = None,
     interval: float = 0.5,
 ) -> Iterator[Iterator[Outcome[T]]]:
-    """Give the outcomes of function(*a) for all `arguments`, each as soon as it is there.
+    """Give the outcomes of ``function(*a)`` for all `arguments`, each as soon as it is there.
 
     Failures are outcomes too, so the rest goes on. Leaving the block ends the processes.
 
@@ -152,7 +152,7 @@ def in_order(
     on_done: Callable[[int], None] | None = None,
     on_wait: Callable[[], None] | None = None,
 ) -> list[T]:
-    """Return function(*a) for all `arguments`, in their order; the first failure is raised.
+    """Return ``function(*a)`` for all `arguments`, in their order; the first failure is raised.
 
     The failure carries a note that says which arguments it belongs to. `on_done` is told how many
     are finished.
