@@ -25,15 +25,15 @@ from rmtheory.annealed import entropy_array
 from rmtheory.chain import Chain
 from rmtheory.errors import InvalidInputError
 from rmtheory.second_moment import finite_ratio
-from rmtheory.second_moment.counts import number_of_terms
+from rmtheory.second_moment.counts import Counts, compositions, number_of_terms
 from rmtheory.second_moment.patterns import MOST_LAYERS, log_weights, patterns
 
 Array = NDArray[np.float64]
 
-#: Terms of the exact ratio that a command waits for: some seconds.
+#: Terms of the exact ratio that a command waits for: about a second.
 _MOST_TERMS = 5_000_000
 
-#: The same for all distances, whose terms are listed one by one.
+#: The same for the pairs at all distances, whose terms are all in memory.
 _MOST_PAIR_TERMS = 300_000
 
 
@@ -104,8 +104,11 @@ def pairs(chain: Chain, n: int) -> Array | None:
     layers = chain.finite_layers
     if layers > MOST_LAYERS or number_of_terms(layers, n) > _MOST_PAIR_TERMS:
         return None
-    values = [_log_pairs(chain, n, distance) for distance in range(n * layers + 1)]
-    return np.asarray(np.exp(values))
+    counts = compositions(checks.integer("n", n, 2), 2**layers)
+    log_terms = _log_terms(chain, n, counts, n)
+    distance = counts @ (np.array(patterns(layers)) < 0).sum(axis=1)
+    summed = np.bincount(distance, weights=np.exp(log_terms), minlength=n * layers + 1)
+    return np.asarray(summed, dtype=np.float64)
 
 
 def _log_mean_count(chain: Chain, n: int) -> float:
@@ -131,17 +134,34 @@ def _log_pairs(chain: Chain, n: int, distance: int) -> float:
     # Sites without a difference (the first pattern) fill up to N.
     defects = np.array(list(_defects(differing[1:].tolist(), steps, n)), dtype=np.int64)
     counts = np.hstack([n - defects.sum(axis=1, keepdims=True), defects])
-    agreeing = counts @ (signs > 0)
-    k = [agreeing[:, layer].astype(float) for layer in range(layers)]
+    return float(special.logsumexp(_log_terms(chain, n, counts, min(steps, n))))
+
+
+def _log_terms(chain: Chain, n: int, counts: Counts, reach: int) -> Array:
+    """Log of the mean number of pairs with these numbers of sites of every pattern, one a row.
+
+    The weights depend on the agreeing sites of every layer alone, of which at most `reach` are
+    missing: they are computed once on that grid.
+    """
+    layers = chain.finite_layers
+    k = np.arange(n - reach, n + 1, dtype=float)
     # Odds (1 + rho)/(1 - rho) of the two fields of a site; absent sites get any legal value.
     with np.errstate(divide="ignore", invalid="ignore"):
-        same = [np.where(x < n, np.maximum(x - 1, 0) / (n - x), np.inf) for x in k]
-        other = [np.where(x > 0, np.maximum(n - x - 1, 0) / x, np.inf) for x in k]
-    weights = np.stack(log_weights(_scaled(chain, n), same, other), axis=1)
-    # 0 sites of a pattern of weight 0 count as a factor 1.
-    sites = np.where(counts > 0, counts * np.where(counts > 0, weights, 0.0), 0.0).sum(axis=1)
-    ways = special.gammaln(n + 1) - special.gammaln(counts + 1).sum(axis=1)
-    return float(special.logsumexp(sites + ways))
+        same = np.where(k < n, np.maximum(k - 1, 0) / (n - k), np.inf)
+        other = np.where(k > 0, np.maximum(n - k - 1, 0) / k, np.inf)
+    axes = [tuple(-1 if j == m else 1 for j in range(layers)) for m in range(layers)]
+    grids = log_weights(
+        _scaled(chain, n),
+        [same.reshape(axis) for axis in axes],
+        [other.reshape(axis) for axis in axes],
+    )
+    place = tuple((counts @ (np.array(patterns(layers)) > 0) - (n - reach)).T)
+    total = special.gammaln(n + 1) - special.gammaln(counts + 1).sum(axis=1)
+    for sites, grid in zip(counts.T, grids, strict=True):
+        weights = np.broadcast_to(grid, (k.size,) * layers)[place]
+        # 0 sites of a pattern of weight 0 count as a factor 1.
+        total = total + np.where(sites > 0, sites * np.where(sites > 0, weights, 0.0), 0.0)
+    return np.asarray(total)
 
 
 def _defects(sizes: list[int], total: int, most: int) -> Iterator[tuple[int, ...]]:

@@ -2,6 +2,9 @@
 
 The loops hold no Python object, so they release the interpreter lock: threads run them side by
 side. Machine code is kept on disk beside the source, and built at the first call only.
+
+A compiled function may call compiled functions of its own file only: it contains their code, and
+is not built again when another file changes.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from rmsim.compiled import compiled
-from rmsim.enumeration.margins import accurate_margin, fixed_point, tolerances
+from rmsim.enumeration.kernels import accurate_margin, fixed_point, tolerances
 from rmsim.enumeration.spins import Array, Spins, coupling_matrix
 from rmsim.network import Network
 from rmtheory.errors import InvalidInputError, RMError
@@ -85,7 +85,7 @@ def plant(network: Network, random: torch.Generator) -> Planted:
     np.einsum("lii->li", J)[...] = 0.0
     K = coupling_matrix(J, network.lam_left, network.lam_right)
     good, _ = fixed_point(K, network.jd, state.reshape(-1), tolerances(K, network.jd))
-    if not good:  # a margin of the size of the rounding, one draw in 1e12
+    if not good:  # a margin of the size of the rounding
         raise RMError("the planted margin is lost in rounding; draw with another seed")
     return Planted(network, J, state.astype(np.int8))
 

@@ -2,22 +2,30 @@
 
 import math
 from itertools import product
+from types import ModuleType
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from numba.core.dispatcher import Dispatcher
 
+from rmsim import planted
 from rmsim.enumeration import (
     FixedPoints,
     TooManyStatesError,
+    branch_and_bound,
+    dense,
     distance_histogram,
     distances_from,
     enumerate_fixed_points,
     forecast,
+    kernels,
     layer_histograms,
+    order,
     overlap_moments,
+    overlaps,
     pack,
     unpack,
 )
@@ -223,6 +231,18 @@ def test_overlaps_are_those_of_all_pairs(network: tuple[Array, float, float, flo
     for a in range(min(found.count, 3)):
         near = np.bincount(differ[a].sum(axis=1), minlength=found.n * found.layers + 1)
         assert np.array_equal(distances_from(found, states[a]), near)
+
+
+@pytest.mark.parametrize("module", [branch_and_bound, dense, kernels, order, overlaps, planted])
+def test_compiled_code_stays_in_its_file(module: ModuleType) -> None:
+    """Machine code kept on disk is not built again when the file of a callee changes."""
+    for function in vars(module).values():
+        if isinstance(function, Dispatcher) and function.py_func.__module__ == module.__name__:
+            for name in function.py_func.__code__.co_names:
+                callee = vars(module).get(name)
+                assert not isinstance(callee, Dispatcher) or (
+                    callee.py_func.__module__ == module.__name__
+                )
 
 
 @given(st.integers(1, 4), st.integers(1, 16), st.integers(0, 10**6))

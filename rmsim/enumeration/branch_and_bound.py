@@ -9,7 +9,7 @@ no longer have a positive margin whatever the free spins are,
 The first spin is +1: the flip of a fixed point is one. Every depth keeps its own row of fields,
 so that going back restores them to the bit, and no error builds up. The bound is loosened by more
 than the rounding, and a complete assignment with a margin within rounding of zero is judged by
-:func:`margins.fixed_point`.
+:func:`kernels.fixed_point`.
 
 The loop stops after a budget of nodes or with a full buffer and can be taken up again, so that
 Python can answer Ctrl-C and enlarge the buffer.
@@ -20,8 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rmsim.compiled import compiled
-from rmsim.enumeration.margins import fixed_point, tolerances
+from rmsim.enumeration.kernels import fixed_point, tolerances, walk
 from rmsim.enumeration.order import greedy_order
 from rmsim.enumeration.spins import Array, Packed
 from rmtheory.errors import RMError
@@ -83,7 +82,7 @@ def search(
         position[:] = (0, int(good), 1, int(close))
         found[:1] = words[:1]
     while position[_DEPTH] > 0:
-        _walk(
+        walk(
             sorted_K, columns, bounds, fields, state, choice, position, words, found,
             jd, tolerance, _BUDGET, keep,
         )  # fmt: skip
@@ -111,68 +110,3 @@ def _bounds(K: Array, jd: float, tolerance: Array) -> Array:
     later[:-1] = np.cumsum(size.T[::-1], axis=0)[::-1]
     assigned = np.arange(spins) < np.arange(spins + 1)[:, None]
     return np.where(assigned, later + jd + tolerance, np.inf)
-
-
-@compiled
-def _walk(
-    K: Array,
-    columns: Array,
-    bounds: Array,
-    fields: Array,
-    state: Array,
-    choice: NDArray[np.int64],
-    position: NDArray[np.int64],
-    words: Packed,
-    found: Packed,
-    jd: float,
-    tolerance: Array,
-    budget: int,
-    keep: bool,
-) -> None:
-    """Visit nodes depth first until the tree, the budget or the buffer ends."""
-    spins = state.size
-    depth, count, close = position[0], position[1], position[3]
-    nodes = 0
-    while depth > 0 and nodes < budget and (not keep or count < found.size):
-        if choice[depth] == 2:
-            depth -= 1
-            continue
-        spin = 1.0 - 2.0 * choice[depth]
-        choice[depth] += 1
-        nodes += 1
-        bound = bounds[depth + 1]
-        here = fields[depth]
-        if spin * here[depth] + bound[depth] <= 0.0:
-            continue
-        state[depth] = spin
-        column = columns[depth]
-        below = fields[depth + 1]
-        dead = 0
-        # No early exit: the loop without branches runs in vector registers.
-        for t in range(spins):
-            field = here[t] + spin * column[t]
-            below[t] = field
-            dead |= field * state[t] + bound[t] <= 0.0
-        if dead:
-            continue
-        if depth + 1 < spins:
-            depth += 1
-            choice[depth] = 0
-            continue
-        near = False
-        for t in range(spins):
-            near |= below[t] * state[t] + jd <= tolerance[t]
-        good = True
-        if near:
-            good, near = fixed_point(K, jd, state, tolerance)
-            close += near
-        if good:
-            if keep:
-                word = np.uint64(0)
-                for t in range(spins):
-                    if state[t] > 0.0:
-                        word |= words[t]
-                found[count] = word
-            count += 1
-    position[0], position[1], position[3] = depth, count, close
-    position[2] += nodes
