@@ -51,7 +51,7 @@ def add_external(
     """Add the external field to `out`, for one layer or for all."""
     if external is None:
         return
-    aligned = aligned_external(external, s)
+    aligned = aligned_external(external, s.shape).to(dtype=s.dtype, device=s.device)
     if layer is not None:
         aligned = aligned[:, :, layer if aligned.shape[2] > 1 else 0]
     out.add_(aligned)

@@ -98,11 +98,11 @@ def field_out(
     return out
 
 
-def aligned_external(external: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
-    """Return `external` with four dimensions, in the type of `s`; refuse what does not fit."""
+def aligned_external(external: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+    """Return `external` with four dimensions; refuse what does not fit states of that `shape`."""
     sizes = (1,) * (4 - external.dim()) + tuple(external.shape)
-    fits = len(sizes) == 4 and all(a in (1, b) for a, b in zip(sizes, s.shape, strict=True))
+    fits = len(sizes) == 4 and all(a in (1, b) for a, b in zip(sizes, shape, strict=True))
     if not fits:
-        allowed = f"broadcastable to the states, {tuple(s.shape)}"
+        allowed = f"broadcastable to the states, {tuple(shape)}"
         raise InvalidInputError("external", str(tuple(external.shape)), allowed)
-    return external.reshape(sizes).to(dtype=s.dtype, device=s.device)
+    return external.reshape(sizes)

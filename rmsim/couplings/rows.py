@@ -8,17 +8,15 @@ columns count within the block; couplings between layers make one group of all n
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import torch
 
 from rmsim.couplings import kernels
+from rmsim.threads import run_parts, shares, thread_count
 
 #: Multiplications worth a thread of their own; handing over a task costs some 50 microseconds.
 _GRAIN = 2**21
@@ -141,9 +139,8 @@ class CompressedRows:
         share = len(self.columns) / (self.groups * (1 if self.shared else self.samples))
         height = rows[1] - rows[0]
         work = tasks * width * share * height / self.size
-        threads = int(max(1, min(torch.get_num_threads(), work // _GRAIN)))
-        across = max(1, min(threads, tasks))  # threads that share the tasks, the rest share rows
-        down = max(1, threads // across)
+        threads = thread_count(work, _GRAIN)
+        across = min(threads, tasks)  # threads that share the tasks; the others share rows
         arrays = (
             self.bounds.numpy(),
             self.columns.numpy().view(np.uint32),
@@ -153,22 +150,8 @@ class CompressedRows:
             out.numpy(),
         )
         parts = []
-        for a in range(across):
-            task = np.array([tasks * a // across, tasks * (a + 1) // across])
-            for d in range(down):
-                low, high = rows[0] + height * d // down, rows[0] + height * (d + 1) // down
-                place = np.array([low, high, rows[0], first_group])
-                parts.append((*arrays, task, place, wide))
-        if len(parts) == 1:
-            kernels.product_tasks(*parts[0])
-            return
-        waiting = [_pool(os.getpid()).submit(kernels.product_tasks, *p) for p in parts[1:]]
-        kernels.product_tasks(*parts[0])
-        for future in waiting:
-            future.result()
-
-
-@cache
-def _pool(process: int) -> ThreadPoolExecutor:
-    """Return the threads of this process; a forked child must not wait for its parent's."""
-    return ThreadPoolExecutor(max_workers=os.cpu_count(), thread_name_prefix="rmsim-rows")
+        for task in shares(tasks, across):
+            for low, high in shares(height, threads // across):
+                place = np.array([rows[0] + low, rows[0] + high, rows[0], first_group])
+                parts.append((*arrays, np.array(task), place, wide))
+        run_parts(kernels.product_tasks, parts)

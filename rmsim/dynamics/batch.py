@@ -61,7 +61,6 @@ class Batch:
         self._make_space()
 
     def _make_space(self) -> None:
-        self.change = torch.empty_like(self.up)
         self.mask = None if self.keys is None else torch.empty_like(self.up)
         shape = list(self.s.shape)
         if self.update == "sequential":
@@ -77,7 +76,6 @@ class Batch:
             self.couplings,
             self.s,
             self.up,
-            self.change,
             self.h,
             self.update,
             mask=self.mask,
@@ -86,7 +84,7 @@ class Batch:
         )
         self.last_unstable.masked_fill_(unstable, self.sweep)
         if self.anchor is not None:
-            self.anchor.compare(self.sweep, self.up, self.change)
+            self.anchor.compare(self.sweep, self.up)
 
     def progress(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return (last sweep that found an unstable neuron, period, sweep it closed) on the CPU."""
@@ -135,7 +133,7 @@ class Batch:
             return
         self.networks = self.names(chosen)
         rows = torch.tensor(chosen)[:, None]
-        del self.h, self.change, self.mask  # before the copies, so that memory does not peak
+        del self.h, self.mask  # before the copies, so that memory does not peak
         there = self.s.device
         rows_there, columns_there = rows.to(there), columns.to(there)
         self.external = self.external_of(rows_there, columns_there)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import torch
 
 from rmsim.couplings.protocol import Couplings
-from rmsim.dynamics.step import Update, any_neuron, sequential, synchronous
+from rmsim.dynamics import loops
+from rmsim.dynamics.step import Update, sequential, synchronous
 
 
 class Anchor:
@@ -36,10 +37,13 @@ class Anchor:
         self.period = torch.zeros(up.shape[:2], dtype=torch.int64, device=up.device)
         self.closed = torch.zeros_like(self.period)
 
-    def compare(self, sweep: int, up: torch.Tensor, scratch: torch.Tensor) -> None:
-        """Take note of the states `up` at `sweep`; `scratch` is work space like `up`."""
-        torch.bitwise_xor(up, self.state, out=scratch)
-        back = ~any_neuron(scratch) & (self.period == 0)
+    def compare(self, sweep: int, up: torch.Tensor) -> None:
+        """Take note of the states `up` at `sweep`."""
+        if up.device.type == "cpu":
+            away = loops.differ(up, self.state)
+        else:
+            away = (up ^ self.state).flatten(2).any(-1)
+        back = ~away & (self.period == 0)
         self.period.masked_fill_(back, sweep - self.at)
         self.closed.masked_fill_(back, sweep)
         if sweep & (sweep - 1) == 0:

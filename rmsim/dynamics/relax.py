@@ -52,7 +52,7 @@ def relax(
         Probability that a neuron is updated in a sweep, 0 < p <= 1. Below 1 the dynamics is
         random, and no cycle is looked for.
     external : Tensor, optional
-        External field, broadcastable to the states.
+        External field, broadcastable to the states; taken in the type of the couplings.
     max_sweeps : int
         The cap.
     check_every : int, optional
@@ -67,7 +67,8 @@ def relax(
     every = checks.integer("check_every", every, 1)
     _check_start(couplings, start)
     if external is not None:
-        external = aligned_external(external, start).to(couplings.dtype).to(couplings.device)
+        external = aligned_external(external, start.shape)
+        external = external.to(dtype=couplings.dtype, device=couplings.device)
         if not bool(external.isfinite().all()):
             raise InvalidInputError("external", "a number that is not finite", "finite")
     samples, starts = start.shape[:2]

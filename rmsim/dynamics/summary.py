@@ -45,7 +45,7 @@ def median(values: torch.Tensor) -> tuple[float, float] | None:
     Examples
     --------
     >>> median(torch.tensor([5.0, 1.0, 3.0, 2.0, 4.0]))
-    (3.0, 1.5)
+    (3.0, 1.0)
     """
     m = values.numel()
     if m == 0:
