@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from figures.figure import Parameters, Progress, Scale
-from figures.parallel import in_parallel
+from figures.figure import JOBS, Parameters, Progress, Scale
 from figures.unfinished import parts_folder
 from rmtheory import Chain, store
 from rmtheory.local_entropy.asymptotics import small_distance
@@ -21,6 +20,7 @@ from rmtheory.local_entropy.continuation import CurveTracker
 from rmtheory.local_entropy.curve import curve
 from rmtheory.local_entropy.extrema import least_slope
 from rmtheory.local_entropy.model import LocalModel
+from rmtheory.processes import in_order
 from rmtheory.provenance import parameters_hash
 
 #: Layers, J_D, lambda, and the least d at the scales tiny, quick and paper. For two layers it is
@@ -75,10 +75,11 @@ def compute(parameters: Parameters, progress: Progress) -> xr.Dataset:
     order = sorted(range(len(rows)), key=lambda k: -rows[k]["layers"])
     progress(0, len(rows))
     with parts_folder() as folder:
-        found = in_parallel(
+        found = in_order(
             part,
             [(rows[k], dict(parameters), folder) for k in order],
-            lambda count: progress(count, len(rows)),
+            jobs=JOBS,
+            on_done=lambda count: progress(count, len(rows)),
         )
     parts = [one for _, one in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])]
     padded = [one.pad(point=(0, most - one.sizes["point"])) for one in parts]

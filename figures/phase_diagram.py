@@ -11,8 +11,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
-from figures.figure import Figure, Parameters, Progress, Scale
-from figures.parallel import JOBS
+from figures.figure import JOBS, Figure, Parameters, Progress, Scale
 from figures.plotting import COLUMN, label_axes
 from figures.unfinished import parts_folder
 from rmtheory.local_entropy.phase_diagram import (
@@ -55,10 +54,7 @@ def compute(parameters: Parameters, progress: Progress) -> xr.Dataset:
             )
     for name, meaning in _MEANING.items():
         data[name].attrs["long_name"] = meaning
-        if f"{name}_error" not in data:
-            # The point of contact is read at the upper end of the bracket, and not bracketed.
-            data[f"{name}_error"] = xr.full_like(data[name], np.nan)
-        data[f"{name}_error"].attrs["long_name"] = f"half width of the bracket of {name}"
+        data[f"{name}_error"].attrs["long_name"] = f"error of {name}"
     return data
 
 
@@ -70,8 +66,11 @@ def first_rays(request: Request, rays: int) -> xr.Dataset:
         for theta in request.angles()[:rays]:
             points.append(boundary_point(kind, theta, request, points[-1] if points else None))
         found.append(points)
-    names = {name: "d" if name == "touching_d" else name for name in _MEANING}
-    names |= {"jd_error": "jd_error", "lam_error": "lam_error"}
+    names = {
+        name + suffix: name.removeprefix("touching_") + suffix
+        for name in _MEANING
+        for suffix in ("", "_error")
+    }
     return xr.Dataset(
         {
             name: (("kind", "ray"), [[getattr(point, field) for point in row] for row in found])

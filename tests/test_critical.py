@@ -171,8 +171,11 @@ def test_a_distant_neighbour_does_no_harm() -> None:
         jd_error=2.9e-4,
         lam_error=0.0,
         d=0.00565852,
+        d_error=1e-6,
         y_star=7.62036,
+        y_star_error=1e-3,
         internal=0.00318026,
+        internal_error=1e-6,
         qhat=0.237488,
         rate=1.13309,
         key=request.key,
@@ -197,7 +200,21 @@ class Instant:
         self.calls.append((kind, theta, None if neighbour is None else neighbour.theta))
         chain = ray(kind, theta, 1.0)
         return BoundaryPoint(
-            kind, theta, chain.jd, chain.lam_left, 0.1, 0.1, 0.01, 5.0, 0.0, 0.2, 1.0, request.key
+            kind,
+            theta,
+            chain.jd,
+            chain.lam_left,
+            jd_error=0.1,
+            lam_error=0.1,
+            d=0.01,
+            d_error=1e-4,
+            y_star=5.0,
+            y_star_error=1e-3,
+            internal=0.0,
+            internal_error=1e-6,
+            qhat=0.2,
+            rate=1.0,
+            key=request.key,
         )
 
 

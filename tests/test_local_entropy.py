@@ -183,8 +183,8 @@ def test_gauge_and_mirror(jd: float, left: float, right: float, d: float, y: flo
         # The pruning and the half that the flip keeps differ: not equal to the last bit.
         assert other.log_norm == pytest.approx(here.log_norm, abs=1e-6)
         assert other.mean_log == pytest.approx(here.mean_log, abs=1e-6)
-    assert gauged.overlap == pytest.approx(here.overlap, abs=1e-6)
-    assert mirrored.overlap[::-1] == pytest.approx(here.overlap, abs=1e-6)
+    assert gauged.rest == pytest.approx(here.rest, abs=1e-6)
+    assert mirrored.rest[::-1] == pytest.approx(here.rest, abs=1e-6)
     assert mirrored.force[::-1] == pytest.approx(here.force, abs=1e-5)
 
 

@@ -14,9 +14,10 @@ from rmtheory.local_entropy import precise_rule
 from rmtheory.local_entropy.continuation import CurveTracker
 from rmtheory.local_entropy.core import core_moments
 from rmtheory.local_entropy.model import LocalModel
+from rmtheory.local_entropy.newton import ROUNDING
 from rmtheory.local_entropy.precise import precise_point, precise_ystar
 from rmtheory.local_entropy.precise_rule import Rule, precise_averages
-from rmtheory.local_entropy.refine import EPS, refine_saddle
+from rmtheory.local_entropy.refine import refine_saddle
 from rmtheory.local_entropy.start import guess_qhat
 from rmtheory.second_moment.bivariate_precise import orthant
 
@@ -150,7 +151,7 @@ def test_float64_y_star_lies_within_its_errors(jd: float, d: float) -> None:
     star = precise_ystar(jd, d, 20)
     assert abs(double.moments.phi - float(star.internal)) <= double.phi_error
     # The residuals are rounded, and the inverse Jacobian amplifies that.
-    rounding = 16 * EPS * float(np.abs(double.inverse[0]).sum()) * double.moments.y
+    rounding = ROUNDING * float(np.abs(double.inverse[0]).sum()) * double.moments.y
     assert abs(double.moments.y - float(star.y_star)) <= double.y_error + rounding
     assert abs(double.moments.slope - float(star.slope)) <= double.slope_error
 

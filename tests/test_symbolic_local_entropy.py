@@ -172,7 +172,9 @@ def test_properties_of_moments(layers: int, entries: int) -> None:
     for _ in range(5):
         q1, y, G, ell = rng.uniform(0.2, 0.9), rng.uniform(1, 9), *rng.normal(size=2)
         qhat, overlap, force = rng.uniform(0.1, 2, (3, entries))
-        moments = Moments(q1, y, qhat, layers, G, ell, overlap, force, 0)
+        total = np.resize(qhat, layers).sum()
+        norm, log = G - y * y * total / 2, ell - y * total
+        moments = Moments((1 - q1) / 2, y, qhat, layers, norm, log, 1 - overlap, force, 0)
         each = range(1, layers + 1)
         values = {local.q1: q1, local.y: y, local.log_norm: G, local.mean_log: ell}
         values |= dict(zip(local.conjugates(layers), np.resize(qhat, layers), strict=True))
@@ -251,10 +253,10 @@ def test_tangent_averages_the_derived_integrands(
     def close(value: float) -> Any:
         return pytest.approx(value, rel=tolerance, abs=tolerance)
 
-    assert mean(log) == close(moments.mean_log)
+    assert mean(log) == close(moments.mean_log + y * qhat.sum())
     assert mean(log**2) - mean(log) ** 2 == close(expected.mean_log_y)
     for k in range(layers):
-        assert mean(squares[k]) == close(moments.overlap[k])
+        assert mean(squares[k]) == close(1 - moments.rest[k])
         assert slope(log, k) == close(expected.mean_log_q[k])
         half = 0.5 * mean(tangent.curved(sp.S.One, layers, k))
         assert half == close(expected.log_norm_q[k])

@@ -65,30 +65,21 @@ class Critical:
     @property
     def d(self) -> Estimate:
         """Distance of the touching point."""
-        low, high = self.bracket.at_low, self.bracket.at_high
-        return self._touching(low.d, high.d, 1e-4 * high.d)
+        return self.bracket.d
 
     @property
     def y_star(self) -> Estimate:
         """y* of the touching point."""
-        low, high = self.bracket.at_low.point.moments, self.bracket.at_high.point.moments
-        return self._touching(low.y, high.y, 1e-4 * high.y)
+        return self.bracket.y_star
 
     @property
     def internal(self) -> Estimate:
         """S_I* of the touching point, per neuron."""
-        low, high = self.bracket.at_low.point, self.bracket.at_high.point
-        # d S_I* = slope dd, and the slope is close to 0 at either threshold.
-        own = high.phi_error + 1e-4 * abs(high.moments.slope)
-        return self._touching(low.moments.phi, high.moments.phi, own)
+        return self.bracket.internal
 
     def _minimum(self, minimum: Minimum) -> Estimate:
         name = "least slope over d" if self.kind == "rm" else "least S_I* over d"
         return Estimate(minimum.value, minimum.error, Tier.ESTIMATED, name)
-
-    def _touching(self, low: float, high: float, own: float) -> Estimate:
-        method = "touching point at the upper end of the bracket; the error is its move across"
-        return Estimate(high, abs(high - low) + own, Tier.ESTIMATED, method)
 
 
 def critical_coupling(
@@ -155,6 +146,30 @@ class Bracket:
     def value(self) -> float:
         """The middle of the bracket."""
         return 0.5 * (self.low + self.high)
+
+    @property
+    def d(self) -> Estimate:
+        """Distance of the touching point."""
+        low, high = self.at_low, self.at_high
+        return self._touching(low.d, high.d, 1e-4 * high.d)
+
+    @property
+    def y_star(self) -> Estimate:
+        """y* of the touching point."""
+        low, high = self.at_low.point.moments, self.at_high.point.moments
+        return self._touching(low.y, high.y, 1e-4 * high.y)
+
+    @property
+    def internal(self) -> Estimate:
+        """S_I* of the touching point, per neuron."""
+        low, high = self.at_low.point, self.at_high.point
+        # d S_I* = slope dd, and the slope is close to 0 at either threshold.
+        own = high.phi_error + 1e-4 * abs(high.moments.slope)
+        return self._touching(low.moments.phi, high.moments.phi, own)
+
+    def _touching(self, low: float, high: float, own: float) -> Estimate:
+        method = "touching point at the upper end of the bracket; the error is its move across"
+        return Estimate(high, abs(high - low) + own, Tier.ESTIMATED, method)
 
     @property
     def seed(self) -> Seed:

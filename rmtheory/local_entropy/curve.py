@@ -10,6 +10,7 @@ import xarray as xr
 from rmtheory import checks
 from rmtheory.chain import Chain
 from rmtheory.errors import InvalidInputError, NotConvergedError, RMError
+from rmtheory.estimate import Estimate
 from rmtheory.local_entropy.asymptotics import small_distance
 from rmtheory.local_entropy.continuation import CurveTracker
 from rmtheory.local_entropy.model import LocalModel
@@ -84,18 +85,18 @@ def as_dataset(chain: Chain, points: Sequence[YStar]) -> xr.Dataset:
     points = sorted(points, key=lambda point: point.d)
     data: dict[str, tuple[tuple[str, ...], np.ndarray, dict[str, str]]] = {}
 
-    def store(name: str, meaning: str, pick: Callable[[YStar], object]) -> None:
-        estimates = [pick(point) for point in points]
-        values = np.array([float(e.value) for e in estimates])  # type: ignore[attr-defined]
-        errors = np.array([float(e.error) for e in estimates])  # type: ignore[attr-defined]
+    def store(name: str, meaning: str, estimates: Sequence[Estimate]) -> None:
+        values = np.array([float(e.value) for e in estimates])
+        errors = np.array([float(e.error) for e in estimates])
         data[name] = (("d",), values, {"long_name": meaning})
         data[f"{name}_error"] = (("d",), errors, {"long_name": f"error of {name}"})
 
-    store("y_star", "largest y with S_E >= 0", lambda point: point.y_star)
-    store("internal", "internal entropy S_I* per neuron (nat)", lambda point: point.internal)
-    store("slope", "dS_I*/dd per neuron", lambda point: point.slope)
-    if chain.layers == 1:
-        store("q0_stability", "M0, positive where q0 = 0 is stable", lambda p: p.q0_stability)
+    store("y_star", "largest y with S_E >= 0", [p.y_star for p in points])
+    store("internal", "internal entropy S_I* per neuron (nat)", [p.internal for p in points])
+    store("slope", "dS_I*/dd per neuron", [p.slope for p in points])
+    q0 = [p.q0_stability for p in points if p.q0_stability is not None]
+    if q0:  # one layer
+        store("q0_stability", "M0, positive where q0 = 0 is stable", q0)
     for k, name in ((0, "value"), (1, "error")):
         qhat = [[float((e.value, e.error)[k]) for e in point.qhat] for point in points]
         label = "qhat" if name == "value" else "qhat_error"

@@ -12,7 +12,15 @@ every quantity is an average <.>_y over the Gaussians tilted by zeta^y, G = log 
         + \langle\log\zeta\rangle_y, \\
     S_E &= G - y\langle\log\zeta\rangle_y + \tfrac12 y^2 q_1\sum_l\hat q_l,
 
-at the saddle <m_l^2>_y = q1, m_l = d log zeta/d h_l; all divided by L. (The paper prints -y Phi
+at the saddle <m_l^2>_y = q1, m_l = d log zeta/d h_l; all divided by L.
+
+At small d y is in the thousands, and terms of order y^2 qhat cancel. They are taken out before the
+averages are formed: with Q = sum_l qhat_l, G' = G - y^2 Q/2 and l' = <log zeta>_y - y Q,
+
+.. math:: y\phi = G' + y(y-1)\,d\,Q, \qquad S_I = l' + (2y-1)\,d\,Q, \qquad
+    S_E = G' - y\,l' - y^2 d\,Q .
+
+(The paper prints -y Phi
 where -Phi = phi is meant; y = 2 settles it, where y phi is the exponent of the second moment.)
 """
 
@@ -49,16 +57,16 @@ class Moments:
     every layer, and `multiplicity` says how many.
     """
 
-    q1: float
+    d: float
     y: float
     qhat: Array
     layers: int
-    #: G = log int zeta^y
+    #: G' = log int zeta^y - y^2 Q/2
     log_norm: float
-    #: <log zeta>_y
+    #: l' = <log zeta>_y - y Q
     mean_log: float
-    #: <m_l^2>_y
-    overlap: Array
+    #: <1 - m_l^2>_y
+    rest: Array
     #: <(d log zeta/d x_l)^2>_y
     force: Array
     #: Number of quadrature points used.
@@ -74,22 +82,25 @@ class Moments:
         return float(values.sum()) * self.multiplicity
 
     @property
+    def q1(self) -> float:
+        """Overlap inside a cluster."""
+        return 1 - 2 * self.d
+
+    @property
     def phi(self) -> float:
         """Free entropy phi = -Phi per neuron."""
-        y, total = self.y, self._sum(self.qhat)
-        return (self.log_norm / y - total / 2 + (1 - y) * total * self.q1 / 2) / self.layers
+        return (self.log_norm / self.y + (self.y - 1) * self.d * self._sum(self.qhat)) / self.layers
 
     @property
     def internal(self) -> float:
         """Internal entropy S_I per neuron."""
-        total = self._sum(self.qhat)
-        return (-total / 2 + (1 - 2 * self.y) * total * self.q1 / 2 + self.mean_log) / self.layers
+        return (self.mean_log + (2 * self.y - 1) * self.d * self._sum(self.qhat)) / self.layers
 
     @property
     def external(self) -> float:
         """External entropy S_E per neuron."""
         y, total = self.y, self._sum(self.qhat)
-        return (self.log_norm - y * self.mean_log + y * y * self.q1 * total / 2) / self.layers
+        return (self.log_norm - y * self.mean_log - y * y * self.d * total) / self.layers
 
     @property
     def slope(self) -> float:
@@ -101,8 +112,14 @@ class Moments:
 
     @property
     def saddle_residual(self) -> Array:
-        """<m_l^2>_y - q1."""
-        return self.overlap - self.q1
+        """<m_l^2>_y - q1 = 2d - <1 - m_l^2>_y."""
+        return 2 * self.d - self.rest
+
+    @property
+    def terms(self) -> float:
+        """Sum of the sizes of the terms of L S_E, each of which is rounded."""
+        y, total = self.y, self._sum(self.qhat)
+        return abs(self.log_norm) + y * abs(self.mean_log) + y * y * self.d * total + y
 
     def saddle_jacobian(self) -> Array:
         """Derivatives of the saddle residuals with respect to qhat."""

@@ -20,6 +20,9 @@ from rmtheory.local_entropy.moments import Moments
 #: Relative step at which the iteration ends, at the coarse level and at the finer ones.
 _ROUGH, _FINE = 1e-8, 1e-12
 
+#: Relative rounding of the averages: the sums over the nodes gather a few units.
+ROUNDING = 16 * float(np.finfo(float).eps)
+
 _MOST_STEPS = 60
 _LARGEST_STEP = math.log(2.0)
 
@@ -113,8 +116,11 @@ def _newton(
         size = float(np.abs(step).max())
         steps.append(size)
         # The coarse quadrature is not worth more digits; at the fine ones rounding is reached when
-        # a small step no longer shrinks.
-        stalled = size < 1e-6 and len(steps) > 1 and size > 0.3 * steps[-2]
+        # a small step no longer shrinks. At small d the terms of S_E are large and cancel.
+        noise = np.full(unknowns.size, ROUNDING)
+        noise[-1] *= moments.terms
+        shake = float((np.abs(inverse) @ noise / unknowns).max())
+        stalled = size < max(1e-6, 3 * shake) and len(steps) > 1 and size > 0.3 * steps[-2]
         if size < (_FINE if chord else _ROUGH) or stalled:
             return Solution(moments, inverse, size)
         unknowns = unknowns * np.exp(step * min(1.0, _LARGEST_STEP / size))

@@ -26,6 +26,9 @@ from rmtheory.gaussian import Array
 #: A Gaussian beyond this many standard deviations weighs less than 1e-17 of the whole.
 REACH = 8.6
 
+#: Standard deviations more, where the size of the whole is known only roughly.
+_MARGIN = 3.0
+
 #: Step of the trapezoid rules by level, in units of the scale of the integrand. Errors fall
 #: exponentially in 1/step: about 1e-4, 1e-8, 1e-12 for levels 0, 1, 2.
 STEPS = (0.8, 0.56, 0.4, 0.3, 0.22, 0.16, 0.12)
@@ -85,12 +88,30 @@ def field_nodes(q1: float, transitions: tuple[float, ...], step: float) -> Nodes
     return Nodes(np.concatenate([-x[:0:-1], x]), np.concatenate([log_weight[:0:-1], log_weight]))
 
 
-def tilt_nodes(qhat: float, y: float, step: float) -> Nodes:
+@dataclass(frozen=True, eq=False)
+class TiltNodes(Nodes):
+    """Nodes in t, seen from the two peaks at |t| = y sqrt(qhat) that the tilt makes."""
+
+    #: |t| - y sqrt(qhat)
+    excess: Array
+    #: The logarithms of the weights with -excess^2/2 in place of -t^2/2.
+    log_peak: Array
+
+
+def tilt_nodes(qhat: float, y: float, step: float) -> TiltNodes:
     """Nodes in t for a standard Gaussian under the tilt zeta^y, symmetric about 0."""
-    reach = REACH + y * math.sqrt(qhat)
+    centre = y * math.sqrt(qhat)
+    reach = REACH + centre
     count = _count(reach / (step * min(2.0, 1 / math.sqrt(qhat))))
     t = np.linspace(-reach, reach, 2 * count + 1)
-    return Nodes(t, math.log(reach / count) - 0.5 * t * t - 0.5 * math.log(2 * math.pi))
+    unit = math.log(reach / count) - 0.5 * math.log(2 * math.pi)
+    excess = np.abs(t) - centre
+    # zeta <= e^|h| (1 + e^(-2|h|)), which the best x nearly reach: far from the peaks there is
+    # nothing once y is large.
+    bound = y * np.log1p(np.exp(-2 * math.sqrt(qhat) * np.abs(t))) - 0.5 * excess * excess
+    kept = bound > -0.5 * (REACH + _MARGIN) ** 2
+    t, excess = t[kept], excess[kept]
+    return TiltNodes(t, unit - 0.5 * t * t, excess, unit - 0.5 * excess * excess)
 
 
 def check_size(points: float, most: float) -> None:

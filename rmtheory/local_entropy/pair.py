@@ -33,9 +33,9 @@ from rmtheory.local_entropy.pair_sites import (
 )
 from rmtheory.local_entropy.pair_tangent import tangent_averages
 
-#: Pairs (a, b), a <= b, of columns of U, and how often each occurs in a square.
+#: Pairs (a, b), a <= b, of columns of U; both orders are summed, so equal ones count half.
 _A, _B = np.triu_indices(4)
-_TIMES = np.where(_A == _B, 1.0, 2.0)
+_HALF = np.where(_A == _B, 0.5, 1.0)
 
 #: Share of the total that pruning may drop, by level.
 DROPPED = (1e-6, 1e-8, 1e-11, 1e-13, 1e-15, 1e-16, 1e-16)
@@ -59,11 +59,10 @@ def pair_moments(
     With lam_left = lam_right the layers are mirror images, and `qhat` may have a single entry
     that stands for both; otherwise it has two.
     """
-    q1 = 1 - 2 * d
     lams, qhats = (lam_right, lam_left), (float(qhat[0]), float(qhat[-1]))
 
     def site(which: int, step: float, tilt_step: float) -> Site:
-        return make_site(which, jd, lams[which], q1, y, qhats[which], step, tilt_step)
+        return make_site(which, jd, lams[which], d, y, qhats[which], step, tilt_step)
 
     # Sparse rules tell which nodes matter: first each other's, then those of the full rules.
     sparse = [site(which, COARSEST, COARSEST) for which in (0, 1)]
@@ -84,7 +83,7 @@ def pair_moments(
     check_size(len(one.rows) * len(two.rows), 400_000_000)
     layers = (0,) if qhat.size == 1 else (0, 1)
     averages = tangent_averages if tangent else _averages
-    return averages(one, two, q1, y, qhat, layers, log_scale)
+    return averages(one, two, d, y, qhat, layers, log_scale)
 
 
 def _products(rows: Array) -> Array:
@@ -95,7 +94,7 @@ def _products(rows: Array) -> Array:
 def _averages(
     one: Site,
     two: Site,
-    q1: float,
+    d: float,
     y: float,
     qhat: Array,
     layers: tuple[int, ...],
@@ -110,8 +109,8 @@ def _averages(
     products = _products(two.rows)
     if 1 in layers:
         products = np.hstack([products, _products(two.slopes)])
-    # Sums over j of zeta^y and of zeta^y times the folded weights, to take these out again.
-    sums = np.stack([np.ones(len(two.rows)), two.folded], axis=1)
+    # Sums over j of zeta^y and of zeta^y times what is missing in its logarithm.
+    sums = np.stack([np.ones(len(two.rows)), two.missing], axis=1)
     square = np.empty((len(one.rows), products.shape[1]))
     line = np.empty((len(one.rows), 2))
     total_log = 0.0
@@ -127,21 +126,31 @@ def _averages(
         np.matmul(weight, sums, out=line[block])
         total_log += float(np.vdot(weight, log_zeta))
     total = float(line[:, 0].sum())
-    mean_log = total_log - float(line[:, 1].sum()) - float(line[:, 0] @ one.folded)
+    mean_log = total_log + float(line[:, 1].sum()) + float(line[:, 0] @ one.missing)
 
-    def mean_square(rows: Array, which: int = 0) -> float:
-        part = square[:, 10 * which : 10 * which + 10] * _TIMES
-        return float(np.vdot(part, _products(rows))) / total
+    def mean_product(a: Array, b: Array, which: int = 0) -> float:
+        """Average of (a_i.v_j) (b_i.v_j)/zeta^2, v being rows (0) or slopes (1)."""
+        both = a[:, _A] * b[:, _B] + a[:, _B] * b[:, _A]
+        part = square[:, 10 * which : 10 * which + 10]
+        return float(np.vdot(part, both * _HALF)) / total
 
-    forces = ((one.slopes, 0), (one.rows, 1))
+    def rest(k: int) -> float:
+        """<1 - m_k^2>, 1 - m^2 being four times the product of the chances of s_k = 1 and -1."""
+        up = (FIRST, SECOND)[k] > 0
+        return 4 * mean_product(one.rows * up, one.rows * ~up)
+
+    def force(k: int) -> float:
+        rows = (one.slopes, one.rows)[k]
+        return mean_product(rows, rows, which=k)
+
     return Moments(
-        q1=q1,
+        d=d,
         y=y,
         qhat=np.array(qhat, dtype=float),
         layers=2,
         log_norm=math.log(total) + y * (log_scale + one.shift + two.shift),
         mean_log=mean_log / total,
-        overlap=np.array([mean_square(one.rows * (FIRST, SECOND)[k]) for k in layers]),
-        force=np.array([mean_square(*forces[k]) for k in layers]),
+        rest=np.array([rest(k) for k in layers]),
+        force=np.array([force(k) for k in layers]),
         size=len(one.rows) * len(two.rows),
     )

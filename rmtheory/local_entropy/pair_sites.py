@@ -2,9 +2,10 @@ r"""The nodes of the two sites of a two-layer chain, and which of them matter.
 
 One row of four numbers stands for each node (t, x) of a site, one for each state (s_1, s_2),
 
-.. math:: U = w^{1/y} e^{s_1 h} P\Big(\frac{J_D + \lambda_R s_1 s_2 + s_1 x}{\sigma}\Big)
+.. math:: U = w^{1/y} e^{s_1 h - |h|} P\Big(\frac{J_D + \lambda_R s_1 s_2 + s_1 x}{\sigma}\Big)
 
-for the first site, with the weight w of the node folded in.
+for the first site. The weight w of the node is folded in; it contains exp(-e^2/2) in place of
+exp(-t^2/2), e = |t| - y sqrt(qhat), since exp(y |h| - t^2/2) = exp(y^2 qhat/2 - e^2/2).
 """
 
 from __future__ import annotations
@@ -34,28 +35,28 @@ class Site:
     rows: Array
     #: its derivative in x
     slopes: Array
-    #: log of the folded factor, so that log zeta = log(U U') - folded - folded'
-    folded: Array
+    #: What is missing in log(U U') of log zeta - y (qhat_1 + qhat_2): the sum over both sites.
+    missing: Array
     shift: float
 
     def take(self, kept: NDArray[np.bool_]) -> Site:
         """Return the nodes selected by the boolean array `kept`."""
-        return Site(self.rows[kept], self.slopes[kept], self.folded[kept], self.shift)
+        return Site(self.rows[kept], self.slopes[kept], self.missing[kept], self.shift)
 
 
 def make_site(
     which: int,
     jd: float,
     lam: float,
-    q1: float,
+    d: float,
     y: float,
     qhat: float,
     step: float,
     tilt_step: float,
 ) -> Site:
     """All nodes of the first (0) or second (1) site."""
-    own, sigma = (FIRST, SECOND)[which], math.sqrt(1 - q1)
-    fields = field_nodes(q1, (jd + lam, jd - lam), step)
+    own, sigma = (FIRST, SECOND)[which], math.sqrt(2 * d)
+    fields = field_nodes(1 - 2 * d, (jd + lam, jd - lam), step)
     tilts = tilt_nodes(qhat, y, tilt_step)
     check_size(fields.at.size * tilts.at.size, 2_000_000)
     x, weight = fields.at, fields.log_weight
@@ -65,16 +66,17 @@ def make_site(
         weight[0] -= math.log(2.0)
     argument = (jd + lam * FIRST * SECOND + own * x[:, None]) / sigma
     h = math.sqrt(qhat) * tilts.at
-    log_rows = (h[:, None] * own)[:, None, :] + log_P(argument)
+    tilt = h[:, None] * own - np.abs(h)[:, None]
+    log_rows = tilt[:, None, :] + log_P(argument)
     # The derivative keeps its own exponential, since P may underflow where n does not matter.
-    boost = np.exp((h[:, None] * own)[:, None, :])
-    slopes = boost * (own * n(argument) / sigma)
-    folded = (tilts.log_weight[:, None] + weight) / y
+    slopes = np.exp(tilt)[:, None, :] * (own * n(argument) / sigma)
+    folded = (tilts.log_peak[:, None] + weight) / y
     shift = float((folded + log_rows.max(axis=2)).max())
-    folded = (folded - shift).reshape(-1)
-    factor = np.exp(folded)[:, None]
+    folded -= shift
+    missing = (math.sqrt(qhat) * tilts.excess)[:, None] - folded
+    factor = np.exp(folded).reshape(-1, 1)
     rows = np.exp(log_rows).reshape(-1, 4) * factor
-    return Site(rows, slopes.reshape(-1, 4) * factor, folded, shift)
+    return Site(rows, slopes.reshape(-1, 4) * factor, missing.reshape(-1), shift)
 
 
 def prune(site: Site, judge: Site, y: float, log_scale: float, dropped: float) -> Site:

@@ -2,8 +2,8 @@ r"""Averages of the two-layer chain together with their derivatives in y and qha
 
 The derivatives need averages of products of two of the observables
 
-.. math:: 1, \quad \log\zeta, \quad m_1^2, \quad m_2^2, \quad p = \langle s_1 s_2\rangle, \quad
-    m_1 m_2, \quad \partial_{x_l}\log\zeta ,
+.. math:: 1, \quad \log\zeta, \quad 1 - m_1^2, \quad 1 - m_2^2, \quad
+    \chi = \langle s_1 s_2\rangle - m_1 m_2, \quad m_1 m_2, \quad \partial_{x_l}\log\zeta ,
 
 that is, the Gram matrix of these under the tilted measure.
 """
@@ -18,15 +18,15 @@ from rmtheory.gaussian import Array
 from rmtheory.local_entropy.moments import Moments, Tangent
 from rmtheory.local_entropy.pair_sites import FIRST, SECOND, Site, blocks
 
-#: Rows of the Gram matrix; the squares and the forces have one row for each layer.
-_ONE, _LOG, _SQUARE, _PAIR, _PRODUCT, _FORCE = 0, 1, 2, 4, 5, 6
+#: Rows of the Gram matrix; 1 - m^2 and the forces have one row for each layer.
+_ONE, _LOG, _REST, _CHI, _PRODUCT, _FORCE = 0, 1, 2, 4, 5, 6
 _OBSERVABLES = 8
 
 
 def tangent_averages(
     one: Site,
     two: Site,
-    q1: float,
+    d: float,
     y: float,
     qhat: Array,
     layers: tuple[int, ...],
@@ -37,17 +37,17 @@ def tangent_averages(
     total = float(gram[_ONE, _ONE])
     gram /= total
     shift = log_scale + one.shift + two.shift
-    overlap = gram[_ONE, _SQUARE : _SQUARE + 2]
+    rest = gram[_ONE, _REST : _REST + 2]
     force = np.diag(gram)[_FORCE : _FORCE + 2]
     kept = list(layers)
     return Moments(
-        q1=q1,
+        d=d,
         y=y,
         qhat=np.array(qhat, dtype=float),
         layers=2,
         log_norm=math.log(total) + y * shift,
         mean_log=float(gram[_ONE, _LOG]),
-        overlap=overlap[kept],
+        rest=rest[kept],
         force=force[kept],
         size=len(one.rows) * len(two.rows),
         tangent=_tangent(gram, y, kept),
@@ -65,14 +65,17 @@ def _gram(one: Site, two: Site, y: float, log_scale: float) -> Array:
         root = np.exp((0.5 * y) * (log_zeta - log_scale))
         inverse = root / zeta
         observables = np.empty((_OBSERVABLES, *zeta.shape))
-        first = ((rows * FIRST) @ columns) / zeta
-        second = ((rows * SECOND) @ columns) / zeta
+        up, down = ((rows * (sign == FIRST)) @ columns for sign in (1, -1))
+        right, left = ((rows * (sign == SECOND)) @ columns for sign in (1, -1))
         observables[_ONE] = root
-        observables[_LOG] = (log_zeta - one.folded[block, None] - two.folded) * root
-        observables[_SQUARE] = first * first * root
-        observables[_SQUARE + 1] = second * second * root
-        observables[_PAIR] = ((rows * (FIRST * SECOND)) @ columns) * inverse
-        observables[_PRODUCT] = first * second * root
+        observables[_LOG] = (log_zeta + one.missing[block, None] + two.missing) * root
+        observables[_REST] = 4 * up * down / zeta * inverse
+        observables[_REST + 1] = 4 * right * left / zeta * inverse
+        # p_++ p_-- - p_+- p_-+ is a quarter of the connected correlation.
+        states = [np.outer(rows[:, k], columns[k]) for k in range(4)]
+        connected = states[0] * states[3] - states[1] * states[2]
+        observables[_CHI] = 4 * connected / zeta * inverse
+        observables[_PRODUCT] = (up - down) * (right - left) / zeta * inverse
         observables[_FORCE] = (one.slopes[block] @ columns) * inverse
         observables[_FORCE + 1] = (rows @ slopes) * inverse
         flat = observables.reshape(_OBSERVABLES, -1)
@@ -83,34 +86,31 @@ def _gram(one: Site, two: Site, y: float, log_scale: float) -> Array:
 def _tangent(gram: Array, y: float, layers: list[int]) -> Tangent:
     """Assemble the derivatives from the averages of products."""
     mean_log = float(gram[_ONE, _LOG])
-    square = gram[_ONE, _SQUARE : _SQUARE + 2]
-    square_log = gram[_LOG, _SQUARE : _SQUARE + 2]
-    # (zeta^y)''/zeta^y = y^2 m_k^2 + y (1 - m_k^2), the derivatives being in h_k.
-    curved = y * y * square + y * (1 - square)
-    curved_log = y * y * square_log + y * (mean_log - square_log)
-    log_curved = curved_log + 2 * y * square + 1 - square
-    overlap_curved = np.empty((2, 2))
+    rest = gram[_ONE, _REST : _REST + 2]
+    rest_log = gram[_LOG, _REST : _REST + 2]
+    # (zeta^y)''/zeta^y = y^2 m_k^2 + y (1 - m_k^2), the derivatives being in h_k; the constant
+    # part y^2 drops out of all covariances.
+    bend = y - y * y
+    curved = bend * rest
+    log_curved = bend * rest_log + 2 * y * (1 - rest) + rest
+    rest_curved = np.empty((2, 2))
     for layer in (0, 1):
         for k in (0, 1):
-            both = gram[_SQUARE + layer, _SQUARE + k]
+            both = gram[_REST + layer, _REST + k]
             if layer == k:
-                # chi = dm_k/dh_k = 1 - m_k^2
-                product_chi = square[k] - both
-                chi_chi = 1 - 2 * square[k] + both
+                # dm_k/dh_k = 1 - m_k^2
+                product_chi, chi_chi = rest[k] - both, both
             else:
-                # chi = dm_1/dh_2 = p - m_1 m_2
-                product_chi = gram[_PAIR, _PRODUCT] - both
-                chi_chi = gram[_PAIR, _PAIR] - 2 * gram[_PAIR, _PRODUCT] + both
+                product_chi, chi_chi = gram[_CHI, _PRODUCT], gram[_CHI, _CHI]
             # The second derivative of m_layer^2 is 2 chi^2 - 4 m_layer m_k chi.
-            curvature_square = y * y * both + y * (square[layer] - both)
-            overlap_curved[layer, k] = curvature_square + 4 * (y - 1) * product_chi + 2 * chi_chi
+            rest_curved[layer, k] = bend * both - 4 * (y - 1) * product_chi - 2 * chi_chi
     # One entry that stands for both layers moves both qhat at once.
     fold = np.ones((2, 1)) if len(layers) == 1 else np.eye(2)
-    overlap_q = 0.5 * (overlap_curved - np.outer(square, curved)) @ fold
+    overlap_q = 0.5 * (np.outer(rest, curved) - rest_curved) @ fold
     return Tangent(
         mean_log_y=float(gram[_LOG, _LOG]) - mean_log**2,
         mean_log_q=0.5 * (log_curved - mean_log * curved) @ fold,
-        log_norm_q=0.5 * curved @ fold,
-        overlap_y=(square_log - square * mean_log)[layers],
+        log_norm_q=0.5 * (y * y + curved) @ fold,
+        overlap_y=(rest * mean_log - rest_log)[layers],
         overlap_q=overlap_q[layers],
     )

@@ -13,12 +13,9 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +24,8 @@ import xarray as xr
 from rmtheory.chain import Chain
 from rmtheory.errors import InvalidInputError, NotConvergedError
 from rmtheory.files import write_text
-from rmtheory.local_entropy.critical import Kind, Seed, bracket
+from rmtheory.local_entropy.critical import Bracket, Kind, Seed, bracket
+from rmtheory.processes import in_order
 from rmtheory.provenance import parameters_hash
 
 #: Rough ends of the two boundaries on the axes: they only set the rays.
@@ -36,7 +34,7 @@ SCALE: dict[Kind, tuple[float, float]] = {"rm": (0.0731, 0.4524), "gap": (0.0601
 KINDS: tuple[Kind, ...] = ("rm", "gap")
 
 #: Raised when the meaning of a stored point changes.
-_VERSION = 1
+_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -50,8 +48,11 @@ class BoundaryPoint:
     jd_error: float
     lam_error: float
     d: float
+    d_error: float
     y_star: float
+    y_star_error: float
     internal: float
+    internal_error: float
     qhat: float
     #: Rate at which the minimum over d grows along the ray: where the next search starts.
     rate: float
@@ -99,6 +100,10 @@ def boundary_point(
         seed = Seed(neighbour.d, neighbour.y_star, (neighbour.qhat,), neighbour.rate)
         jc, lc = SCALE[kind]
         guess = math.hypot(neighbour.jd / jc, neighbour.lam / lc)
+    elif theta == 0:
+        # Two layers without a coupling are two core modules, whose threshold takes no time.
+        core = bracket(lambda r: Chain(1, r * SCALE[kind][0]), kind, 1.0, request.width, 1e-9)
+        seed, guess = core.seed, core.value
     tol = min(1e-7, 1e-3 * request.width)
     family = partial(ray, kind, theta)
     try:
@@ -109,7 +114,6 @@ def boundary_point(
         # The neighbour was too far away to start from: find the minimum by a scan.
         found = bracket(family, kind, guess, request.width, tol)
     low, high = ray(kind, theta, found.low), ray(kind, theta, found.high)
-    moments = found.at_high.point.moments
     return BoundaryPoint(
         kind,
         theta,
@@ -117,13 +121,18 @@ def boundary_point(
         lam=0.5 * (low.lam_left + high.lam_left),
         jd_error=0.5 * (high.jd - low.jd),
         lam_error=0.5 * (high.lam_left - low.lam_left),
-        d=found.at_high.d,
-        y_star=moments.y,
-        internal=moments.phi,
-        qhat=float(moments.qhat[0]),
+        **_touching(found),
+        qhat=float(found.at_high.point.moments.qhat[0]),
         rate=found.seed.rate,
         key=request.key,
     )
+
+
+def _touching(found: Bracket) -> dict[str, float]:
+    """Values and errors of d, y* and S_I* where the boundary is touched."""
+    estimates = {"d": found.d, "y_star": found.y_star, "internal": found.internal}
+    values = {name: float(estimate.value) for name, estimate in estimates.items()}
+    return values | {f"{name}_error": float(e.error) for name, e in estimates.items()}
 
 
 def phase_diagram(
@@ -159,7 +168,8 @@ def phase_diagram(
         for kind, angles in segments:
             _segment(kind, angles, request, parts, report)
     else:
-        _in_parallel(segments, request, parts, jobs, report)
+        work = [(kind, angles, request, parts, _silent) for kind, angles in segments]
+        in_order(_segment, work, jobs=jobs, on_wait=lambda: report(finished(request, parts)))
     return collect(request, parts)
 
 
@@ -185,46 +195,6 @@ def _silent(_count: int) -> None:
     """Workers do not report; the parent counts files."""
 
 
-def _in_parallel(
-    segments: list[tuple[Kind, list[float]]],
-    request: Request,
-    parts: Path,
-    jobs: int,
-    report: Callable[[int], None],
-) -> None:
-    # One thread each: the matrix products are thin, and threads would fight over the cores.
-    threads = {name: os.environ.get(name) for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}
-    os.environ.update(dict.fromkeys(threads, "1"))
-    try:
-        _pool(segments, request, parts, jobs, report)
-    finally:
-        for name, value in threads.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-def _pool(
-    segments: list[tuple[Kind, list[float]]],
-    request: Request,
-    parts: Path,
-    jobs: int,
-    report: Callable[[int], None],
-) -> None:
-    # Spawned, not forked: a child then reads the number of threads anew.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        waiting: set[Future[None]] = {
-            pool.submit(_segment, kind, angles, request, parts, _silent)
-            for kind, angles in segments
-        }
-        while waiting:
-            done, waiting = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
-            for future in done:
-                future.result()  # raises here what was raised there
-            report(finished(request, parts))
-
-
 def load_point(kind: Kind, theta: float, request: Request, parts: Path) -> BoundaryPoint | None:
     """Return a finished point, or None if it is missing, damaged or of another request."""
     try:
@@ -245,7 +215,11 @@ def finished(request: Request, parts: Path) -> int:
 
 def collect(request: Request, parts: Path) -> xr.Dataset:
     """Gather the finished points of both boundaries into a data set."""
-    names = ("jd", "lam", "jd_error", "lam_error", "d", "y_star", "internal")
+    names = [
+        f"{name}{suffix}"
+        for name in ("jd", "lam", "d", "y_star", "internal")
+        for suffix in ("", "_error")
+    ]
     data = {name: np.full((len(KINDS), request.points), np.nan) for name in names}
     for i, kind in enumerate(KINDS):
         for j, theta in enumerate(request.angles()):
@@ -253,7 +227,9 @@ def collect(request: Request, parts: Path) -> xr.Dataset:
             if point is not None:
                 for name in names:
                     data[name][i, j] = getattr(point, name)
-    variables = {f"touching_{n}" if n == "d" else n: (("kind", "ray"), v) for n, v in data.items()}
+    # The name d is what other data sets call their coordinate.
+    renamed = {"d": "touching_d", "d_error": "touching_d_error"}
+    variables = {renamed.get(n, n): (("kind", "ray"), v) for n, v in data.items()}
     return xr.Dataset(
         variables, coords={"kind": list(KINDS), "theta": ("ray", np.array(request.angles()))}
     )

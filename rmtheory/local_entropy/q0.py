@@ -43,7 +43,7 @@ from rmtheory.gaussian import log_P, r
 from rmtheory.local_entropy.continuation import ANCHOR, CurveTracker
 from rmtheory.local_entropy.model import LocalModel
 from rmtheory.local_entropy.nodes import FINEST, STEPS, field_nodes, field_step, tilt_nodes
-from rmtheory.local_entropy.refine import EPS, Refined
+from rmtheory.local_entropy.refine import Refined
 
 #: Where q0_loss looks, and at how many points it looks for the change of sign.
 LEAST_D, MOST_D = 1e-3, 0.45
@@ -79,7 +79,7 @@ def q0_stability(jd: float, d: float, y: float, qhat: ArrayLike, level: int) -> 
     conjugate = float(np.asarray(qhat, dtype=float).reshape(-1)[0])
     value, scale = _m0(jd, d, y, conjugate, level)
     before, _ = _m0(jd, d, y, conjugate, level - 1)
-    error = abs(value - before) + 64 * EPS * scale
+    error = abs(value - before) + 64 * float(np.finfo(float).eps) * scale
     return Estimate(value, error, Tier.ESTIMATED, "q0 stability, two levels of quadrature")
 
 
@@ -120,7 +120,7 @@ def q0_loss(jd: RealLike, tol: float = 1e-8) -> Estimate:
         return float(m0(d).value)
 
     low, high = _bracket(chain, tracker)
-    root = float(brentq(value, low, high, xtol=tol / 2, rtol=4 * EPS))
+    root = float(brentq(value, low, high, xtol=tol / 2, rtol=4 * float(np.finfo(float).eps)))
     width = 1e-3 * root
     slope = (value(root + width) - value(root - width)) / (2 * width)
     error = tol / 2 + (abs(value(root)) + m0(root).error) / abs(slope)

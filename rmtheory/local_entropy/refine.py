@@ -21,11 +21,9 @@ from rmtheory.errors import NotConvergedError
 from rmtheory.gaussian import Array
 from rmtheory.local_entropy.model import LocalModel
 from rmtheory.local_entropy.moments import Moments
-from rmtheory.local_entropy.newton import Solution, solve_saddle, solve_ystar
+from rmtheory.local_entropy.newton import ROUNDING, Solution, solve_saddle, solve_ystar
 from rmtheory.local_entropy.nodes import FINEST, STEPS
 from rmtheory.local_entropy.pair import DROPPED
-
-EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,11 +115,10 @@ def _unknowns(solution: Solution, at_ystar: bool) -> Array:
 
 def _errors(coarse: Solution, now: Solution, level: int, at_ystar: bool) -> Refined:
     before, moments, step = coarse.moments, now.moments, now.last_step
-    y, total = moments.y, float(moments.qhat.sum()) * moments.multiplicity
-    # Terms of S_E and of y phi: each is rounded, and the sum over the nodes gathers a few units.
+    y, size = moments.y, moments.terms
+    # The terms of S_E and of y phi are rounded, and the sum over the nodes gathers a few units.
     # With two layers the nodes dropped at either site weigh a known share.
-    size = abs(moments.log_norm) + y * abs(moments.mean_log) + y * y * total + y
-    unit = 16 * EPS + (2 * DROPPED[level] if moments.layers == 2 else 0.0)
+    unit = ROUNDING + (2 * DROPPED[level] if moments.layers == 2 else 0.0)
     rounding = unit * size / moments.layers
     shrink = STEPS[level - 1] / STEPS[level]
 

@@ -82,12 +82,12 @@ def local_entropy(
     0.03282716839 ± 6e-12 0.01875642059 ± 6e-12
     """
     exact_d, exact_y = _distance(d), _replicas(y)
-    model = LocalModel(chain)
+    model, precise = LocalModel(chain), _wants_precise(chain, digits)
     float_d, float_y = float(exact_d), float(exact_y)
     start = guess_qhat(model, float_d, float_y)
     solved = refine_saddle(model, float_d, float_y, start, _tolerance(model, digits))
     moments, q0 = solved.moments, _q0(chain, solved)
-    if _wants_precise(chain, digits):
+    if precise:
         assert digits is not None
         point = precise_point(chain.exact.jd, exact_d, exact_y, digits)
         entropies = (point.phi, point.internal, point.external)
@@ -137,7 +137,7 @@ def ystar(
     """
     exact_d = _distance(d)
     _check_curve(chain)
-    model = LocalModel(chain)
+    model, precise = LocalModel(chain), _wants_precise(chain, digits)
     tracker = CurveTracker(model) if tracker is None else tracker
     solved = tracker.solve(float(exact_d), tol or _tolerance(model, digits))
     if check_zeros:
@@ -147,7 +147,7 @@ def ystar(
                 f"S_E has {zeros} zeros in y at d = {float(exact_d):g}, so y* is not settled"
             )
     result = ystar_from(chain, float(exact_d), solved)
-    if not _wants_precise(chain, digits):
+    if not precise:
         return result
     assert digits is not None
     point = precise_ystar(chain.exact.jd, exact_d, digits)

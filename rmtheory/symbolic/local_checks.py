@@ -186,8 +186,8 @@ def _core_forms() -> list[Check]:
             identical(sp.diff(zeta, x) / zeta, numerics.core_force(m)),
         ),
         Check(
-            "the core's own form of (zeta^y m^2)''/zeta^y is the same",
-            identical(tangent.curved(single**2, 1, 0), numerics.curved_square_core(single)),
+            "the core's own form of (zeta^y (1 - m^2))''/zeta^y is the same",
+            identical(tangent.curved(1 - single**2, 1, 0), numerics.curved_rest_core(single)),
         ),
     ]
 

@@ -30,21 +30,28 @@ def _total(layers: int) -> Expr:
     return sp.Add(*conjugates(layers))
 
 
+def _centred(layers: int) -> tuple[Expr, Expr, Expr, Expr]:
+    """Return d, Q = sum of qhat, G' = G - y^2 Q/2 and l' = <log zeta> - y Q."""
+    total = _total(layers)
+    return (1 - q1) / 2, total, log_norm - y**2 * total / 2, mean_log - y * total
+
+
 def phi(layers: int) -> Expr:
     """Free entropy."""
-    total = _total(layers)
-    return log_norm / y - total / 2 + (1 - y) * total * q1 / 2
+    d, total, norm, _ = _centred(layers)
+    return norm / y + (y - 1) * d * total
 
 
 def internal(layers: int) -> Expr:
     """Internal entropy S_I."""
-    total = _total(layers)
-    return -total / 2 + (1 - 2 * y) * total * q1 / 2 + mean_log
+    d, total, _, log = _centred(layers)
+    return log + (2 * y - 1) * d * total
 
 
 def external(layers: int) -> Expr:
     """External entropy S_E."""
-    return log_norm - y * mean_log + y * y * q1 * _total(layers) / 2
+    d, total, norm, log = _centred(layers)
+    return norm - y * log - y * y * d * total
 
 
 def slope(layers: int) -> Expr:
@@ -84,10 +91,11 @@ def curved_log(m: Expr) -> Expr:
     return curvature(m) * sp.log(zeta_symbol) + 2 * y * m**2 + (1 - m**2)
 
 
-def curved_square_core(m: Expr) -> Expr:
-    """(zeta^y m^2)''/zeta^y as the core module has it."""
+def curved_rest_core(m: Expr) -> Expr:
+    """(zeta^y (1 - m^2))''/zeta^y as the core module has it."""
     rest = 1 - m**2
-    return curvature(m) * m**2 + 4 * y * m**2 * rest + 2 * rest * (1 - 3 * m**2)
+    curved = y**2 + (y - y**2) * rest
+    return curved * rest - 4 * y * (1 - rest) * rest - 2 * rest * (3 * rest - 2)
 
 
 def curved_square(m_l: Expr, m_k: Expr, chi: Expr) -> Expr:
