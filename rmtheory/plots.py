@@ -35,7 +35,7 @@ def plot_phase_diagram(data: xr.Dataset, path: Path) -> None:
         line = data.sel(kind=kind)
         axes.plot(line.jd, line.lam, "o-", ms=3, label=name)
     axes.set(xlabel="$J_D$", ylabel=r"$\lambda$", xlim=(0, None), ylim=(0, None))
-    axes.legend(title="boundary of the")
+    axes.legend(title="boundary of the", loc="upper right", framealpha=1)
     _save(figure, path)
 
 

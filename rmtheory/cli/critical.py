@@ -36,7 +36,9 @@ def critical(
     Example: rmtheory critical --layers 1 --json
     """
     from rmtheory.chain import Chain
+    from rmtheory.local_entropy.continuation import CurveTracker
     from rmtheory.local_entropy.critical import critical_coupling
+    from rmtheory.local_entropy.model import LocalModel
     from rmtheory.local_entropy.verdict import Verdict, monotonicity
 
     count = checks.layers(layers)
@@ -69,9 +71,12 @@ def critical(
     if not gap:
         # The whole curve at both ends, not only the touching point.
         verdicts = []
+        tracker: CurveTracker | None = None
         for end in (found.low, found.high):
-            chain = Chain(int(count), **{**fixed, coupling: end})
-            verdicts.append(monotonicity(chain).verdict)
+            model = LocalModel(Chain(int(count), **{**fixed, coupling: end}))
+            tracker = CurveTracker(model, tracker)  # the curves are next to each other
+            near = float(found.d.value)
+            verdicts.append(monotonicity(model.chain, tracker=tracker, near=near).verdict)
         if verdicts != [Verdict.NOT_MONOTONE, Verdict.MONOTONE]:
             raise NotConvergedError(
                 f"the verdicts at {coupling} = {found.low:.9g} and {found.high:.9g} are "

@@ -15,8 +15,10 @@ share of a coarse evaluation, and the flip of all spins halves the first site.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from rmtheory.gaussian import Array
 from rmtheory.local_entropy.moments import Moments
@@ -59,31 +61,38 @@ def pair_moments(
     With lam_left = lam_right the layers are mirror images, and `qhat` may have a single entry
     that stands for both; otherwise it has two.
     """
-    lams, qhats = (lam_right, lam_left), (float(qhat[0]), float(qhat[-1]))
+    # The matrices are thin: threads of the linear algebra would cost more than they bring.
+    with _linear_algebra().limit(limits=1):
+        lams, qhats = (lam_right, lam_left), (float(qhat[0]), float(qhat[-1]))
 
-    def site(which: int, step: float, tilt_step: float) -> Site:
-        return make_site(which, jd, lams[which], d, y, qhats[which], step, tilt_step)
+        def site(which: int, step: float, tilt_step: float) -> Site:
+            return make_site(which, jd, lams[which], d, y, qhats[which], step, tilt_step)
 
-    # Sparse rules tell which nodes matter: first each other's, then those of the full rules.
-    sparse = [site(which, COARSEST, COARSEST) for which in (0, 1)]
-    shares = weights(sparse[0].rows, sparse[1].rows, y, 0.0)
-    judges = [sparse[k].take(heavy(shares.sum(axis=1 - k), UNJUDGED)) for k in (0, 1)]
-    # The sparse rules come close to the largest zeta, whose power sets the scale of the weights.
-    log_scale = math.log(float((judges[0].rows @ judges[1].rows.T).max()))
-    one, two = (
-        prune(
-            site(which, field_step(level, y), STEPS[level]),
-            judges[1 - which],
-            y,
-            log_scale,
-            DROPPED[level],
+        # Sparse rules tell which nodes matter: first each other's, then those of the full rules.
+        sparse = [site(which, COARSEST, COARSEST) for which in (0, 1)]
+        # They come close to the largest zeta, whose power sets the scale of the weights.
+        log_scale = math.log(float((sparse[0].rows @ sparse[1].rows.T).max()))
+        shares = weights(sparse[0].rows, sparse[1].rows, y, log_scale)
+        judges = [sparse[k].take(heavy(shares.sum(axis=1 - k), UNJUDGED)) for k in (0, 1)]
+        one, two = (
+            prune(
+                site(which, field_step(level, y), STEPS[level]),
+                judges[1 - which],
+                y,
+                log_scale,
+                DROPPED[level],
+            )
+            for which in (0, 1)
         )
-        for which in (0, 1)
-    )
-    check_size(len(one.rows) * len(two.rows), 400_000_000)
-    layers = (0,) if qhat.size == 1 else (0, 1)
-    averages = tangent_averages if tangent else _averages
-    return averages(one, two, d, y, qhat, layers, log_scale)
+        check_size(len(one.rows) * len(two.rows), 400_000_000)
+        layers = (0,) if qhat.size == 1 else (0, 1)
+        averages = tangent_averages if tangent else _averages
+        return averages(one, two, d, y, qhat, layers, log_scale)
+
+
+@lru_cache(maxsize=1)
+def _linear_algebra() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def _products(rows: Array) -> Array:

@@ -58,7 +58,7 @@ def _gram(one: Site, two: Site, y: float, log_scale: float) -> Array:
     """Sum the products of observables over the pairs, with the weight (zeta/scale)^y."""
     columns, slopes = two.rows.T.copy(), two.slopes.T.copy()
     gram = np.zeros((_OBSERVABLES, _OBSERVABLES))
-    for block in blocks(len(one.rows), _OBSERVABLES * len(two.rows)):
+    for block in blocks(len(one.rows), _OBSERVABLES // 2 * len(two.rows)):
         rows = one.rows[block]
         zeta = rows @ columns
         log_zeta = np.log(zeta)
