@@ -86,7 +86,9 @@ def ystar(
 
     chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
     point = solve(chain, required("d", d), wanted_digits(digits))
-    residual = Estimate(point.residual, 0.0, Tier.ESTIMATED, "largest residual, as evaluated")
+    residual = Estimate(
+        point.residual, point.residual, Tier.ESTIMATED, "largest residual; it should be 0"
+    )
     quantities: dict[str, io.Quantity] = {
         "y_star": point.y_star,
         "internal": point.internal,
