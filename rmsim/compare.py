@@ -23,6 +23,7 @@ from scipy import special
 from rmtheory import checks
 from rmtheory.annealed import entropy_array
 from rmtheory.chain import Chain
+from rmtheory.convergence import convergence_bound as theory_convergence_bound
 from rmtheory.errors import InvalidInputError
 from rmtheory.second_moment import finite_ratio
 from rmtheory.second_moment.counts import Counts, compositions, number_of_terms
@@ -67,6 +68,17 @@ def second_moment_ratio(chain: Chain, n: int) -> float | None:
     if layers > MOST_LAYERS or number_of_terms(layers, n) > _MOST_TERMS:
         return None
     return float(finite_ratio(chain, n).value)
+
+
+def convergence_bound(n: int) -> float:
+    """The paper's bound J_D = sqrt(2 ln N) for one layer to stop at once (SM-A).
+
+    Examples
+    --------
+    >>> print(f"{convergence_bound(1000):.4f}")
+    3.7169
+    """
+    return float(theory_convergence_bound(n, 15).jd.value)
 
 
 def neighbours(chain: Chain, n: int, distance: int) -> float:

@@ -1,0 +1,81 @@
+"""Algorithms that look for a fixed point, by name: the one place where a new one is added.
+
+An algorithm gets networks and says, for each, how its search ended and after how many sweeps.
+Everything else (sweeps over parameters, intervals, crossings, trends) does not know which it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rmsim.network import Network
+from rmtheory.errors import InvalidInputError
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """How the search in each of some networks ended.
+
+    Parameters
+    ----------
+    status : array
+        A :class:`rmsim.dynamics.Status` each, FIXED_POINT for success.
+    sweeps : array
+        Sweeps (iterations) to the fixed point, to the close of the cycle, or the cap.
+    period : array
+        1 for a fixed point, the period of a cycle, 0 if unknown.
+    device : str
+        Where it was computed.
+    """
+
+    status: Counts
+    sweeps: Counts
+    period: Counts
+    device: str
+
+
+#: (network, numbers of the samples, seed, all parameters of the point) -> outcomes.
+Algorithm = Callable[[Network, range, int, Mapping[str, Any]], Outcomes]
+
+
+def run_dynamics(
+    network: Network, samples: range, seed: int, settings: Mapping[str, Any]
+) -> Outcomes:
+    """Relax one random start in each network, under `update`, `p` and the cap `max_sweeps`."""
+    from rmsim.dynamics import relax_samples  # torch, which --help can do without
+
+    found = relax_samples(
+        network,
+        samples,
+        seed,
+        **{name: settings[name] for name in ("update", "p", "max_sweeps", "dtype", "device")},
+    )
+    status, sweeps, period = (
+        tensor[:, 0].numpy().astype(np.int64)
+        for tensor in (found.status, found.sweeps, found.period)
+    )
+    return Outcomes(status, sweeps, period, found.device)
+
+
+ALGORITHMS: Mapping[str, Algorithm] = {"dynamics": run_dynamics}
+
+
+def algorithm_named(name: str) -> Algorithm:
+    """Return the algorithm called `name`.
+
+    Examples
+    --------
+    >>> algorithm_named("annealing")
+    Traceback (most recent call last):
+    rmtheory.errors.InvalidInputError: algorithm must be one of dynamics, got annealing
+    """
+    if name not in ALGORITHMS:
+        raise InvalidInputError("algorithm", name, f"one of {', '.join(ALGORITHMS)}")
+    return ALGORITHMS[name]

@@ -1,0 +1,162 @@
+"""The coupling at which half of the samples succeed, with its error, or why there is none.
+
+A logistic curve (:mod:`rmsim.thresholds.logistic`) is fitted to the counts; its middle is the
+answer only if the counts themselves, made monotone, pass 1/2 inside the grid. The error is that of
+a bootstrap: counts are drawn anew from the fitted curve and fitted again. Where the curve does not
+fit (deviance above that of its own resamples) the error grows with the root of their ratio.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize
+
+from rmsim.thresholds import logistic
+from rmtheory import checks
+from rmtheory.errors import InvalidInputError, NotConvergedError
+
+Array = NDArray[np.float64]
+
+#: Largest share of resamples without a crossing inside the grid.
+_MOST_OUTSIDE = 0.05
+
+#: Share of resamples with a larger deviance below which the curve is said not to fit.
+_POOR_FIT = 0.1
+
+
+class CrossingStatus(StrEnum):
+    """Whether half of the samples succeed somewhere in the grid; the text says what to do."""
+
+    FOUND = "found"
+    COARSE = "found, but the grid is coarser than the transition: add values between"
+    ABOVE = "none: less than half succeed everywhere, add larger values"
+    BELOW = "none: more than half succeed everywhere, add smaller values"
+    FALLING = "none: success falls through one half"
+    UNRESOLVED = "none: too uncertain, add samples or a wider grid"
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """The 50 % point.
+
+    Parameters
+    ----------
+    status : CrossingStatus
+        Whether there is one.
+    value, error : float or None
+        Where, and its standard error; None if there is none.
+    width, width_error : float or None
+        Width w of the logistic curve: from 27 % to 73 % it takes 2 w.
+    p_value : float or None
+        Share of resamples that the curve fits worse than the data.
+    """
+
+    status: CrossingStatus
+    value: float | None = None
+    error: float | None = None
+    width: float | None = None
+    width_error: float | None = None
+    p_value: float | None = None
+
+
+def crossing(
+    x: ArrayLike,
+    successes: ArrayLike,
+    trials: ArrayLike,
+    *,
+    seed: int | tuple[int, ...] = 0,
+    resamples: int = 1000,
+) -> Crossing:
+    """Return where the probability of success passes 1/2 as `x` grows.
+
+    Parameters
+    ----------
+    x : array_like
+        Couplings, strictly increasing.
+    successes, trials : array_like of int
+        Counts k <= m at each; the samples are independent.
+    seed : int or tuple of int
+        Of the bootstrap.
+    resamples : int
+        Bootstrap resamples, at least 100.
+
+    Examples
+    --------
+    >>> found = crossing([0.4, 0.5, 0.6, 0.7, 0.8], [0, 6, 21, 35, 40], [40] * 5)
+    >>> print(found.status, f"{found.value:.3f} {found.error:.3f}")
+    found 0.595 0.011
+    >>> crossing([0.4, 0.5], [0, 6], [40, 40]).status.name
+    'ABOVE'
+    """
+    points, k, m = _checked(x, successes, trials)
+    count = checks.integer("resamples", resamples, 100)
+    rising, falling = (
+        optimize.isotonic_regression(k / m, weights=m, increasing=up).x for up in (True, False)
+    )
+    if not rising[0] < 0.5 < rising[-1]:
+        if falling[0] > 0.5 > falling[-1]:
+            return Crossing(CrossingStatus.FALLING)
+        below = rising[-1] <= 0.5
+        return Crossing(CrossingStatus.ABOVE if below else CrossingStatus.BELOW)
+    best = logistic.fit(points, k, m)
+    if not best.converged[0]:
+        raise NotConvergedError(f"no logistic curve through {k} successes of {m}")
+    centre, slope = float(best.centre[0]), float(best.slope[0])
+    if slope <= 0 or not points[0] <= centre <= points[-1]:
+        return Crossing(CrossingStatus.UNRESOLVED)
+    generator = np.random.default_rng(np.random.SeedSequence(seed))
+    drawn = generator.binomial(
+        m.astype(np.int64), logistic.curve(points, centre, slope), (count, len(m))
+    )
+    again = logistic.fit(points, drawn.astype(float), m)
+    inside = again.converged & (again.slope > 0)
+    inside &= (again.centre >= points[0]) & (again.centre <= points[-1])
+    if inside.mean() < 1 - _MOST_OUTSIDE:
+        return Crossing(CrossingStatus.UNRESOLVED)
+    centres, widths = again.centre[inside], 1 / again.slope[inside]
+    p_value = float(np.mean(again.deviance[inside] >= best.deviance[0]))
+    misfit = 1.0
+    if p_value < _POOR_FIT:
+        misfit = float(np.sqrt(best.deviance[0] / again.deviance[inside].mean()))
+    error = misfit * _half_width(centres)
+    status = CrossingStatus.FOUND
+    if np.count_nonzero((k > 0) & (k < m)) < 2:
+        # Nothing tells where between two values the curve rises: anywhere there.
+        status = CrossingStatus.COARSE
+        error = float(np.hypot(error, _step_around(points, centre) / np.sqrt(12)))
+    return Crossing(
+        status,
+        centre,
+        error,
+        1 / slope,
+        misfit * _half_width(widths),
+        p_value,
+    )
+
+
+def _half_width(values: Array) -> float:
+    """Half the central interval of one standard deviation: outliers do not stretch it."""
+    low, high = np.quantile(values, (0.15865525, 0.84134475))
+    return float(high - low) / 2
+
+
+def _step_around(points: Array, centre: float) -> float:
+    """The longest step of the grid that `centre` lies in or at the end of."""
+    steps = np.diff(points)
+    near = (points[:-1] - 0.05 * steps <= centre) & (centre <= points[1:] + 0.05 * steps)
+    return float(steps[near].max())
+
+
+def _checked(x: ArrayLike, successes: ArrayLike, trials: ArrayLike) -> tuple[Array, Array, Array]:
+    points, k, m = (np.asarray(a, dtype=float) for a in (x, successes, trials))
+    if points.ndim != 1 or not points.shape == k.shape == m.shape or points.size < 1:
+        raise InvalidInputError("x", points.shape, "as many couplings as successes and trials")
+    if not np.all(np.isfinite(points)) or np.any(np.diff(points) <= 0):
+        raise InvalidInputError("x", points.tolist(), "finite and strictly increasing")
+    if np.any(m < 1) or np.any(k < 0) or np.any(k > m) or np.any((k % 1 != 0) | (m % 1 != 0)):
+        raise InvalidInputError("successes", k.tolist(), f"counts up to {m.tolist()}, at least 1")
+    return points, k, m
