@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-#: Entries of a block of rows that is turned to float64 at a time, 2 MB.
-_BLOCK = 2**18
+#: Entries of a block of rows that is turned to float64 at a time, half a megabyte.
+_BLOCK = 2**16
 
 
 def runs(active: Sequence[int] | None, samples: int) -> Iterator[tuple[slice, slice]]:

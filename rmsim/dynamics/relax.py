@@ -79,7 +79,7 @@ def relax(
     if p < 1:
         keys = mask_keys(seed, range(first_sample, first_sample + samples), starts)
     row = samples * couplings.layers * couplings.n * couplings.dtype.itemsize
-    space = max(couplings.nbytes // 8, _LEAST_SPACE.get(kind, 2**28))
+    space = max(couplings.nbytes // 16, _LEAST_SPACE.get(kind, 2**28))
     width = max(1, min(starts, space // row))
     for left in range(0, starts, width):
         part = slice(left, left + width)

@@ -13,7 +13,7 @@ import torch
 from rmsim.couplings.protocol import Couplings
 
 #: Bytes of states in float64 at a time.
-_SPACE = 2**21
+_SPACE = 2**19
 
 
 def margins(
