@@ -22,8 +22,8 @@ cgutils: Any = _cgutils  # carries no types
 
 #: Width of one vector.
 _WIDTH = 16
-#: Rows whose results are transposed back together: one cache line of them.
-_ROWS = 16
+#: Neurons copied together from state to lane order and back: a few cache lines of each state.
+_ROWS = 64
 
 #: Lanes of the two kernels; small batches, and very wide networks, take the narrow one.
 NARROW, WIDE = _WIDTH, 2 * _WIDTH

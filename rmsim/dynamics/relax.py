@@ -22,6 +22,8 @@ from rmtheory.errors import InvalidInputError
 
 #: Bytes of states worked on at a time, if the couplings are small: a cache, or a busy GPU.
 _LEAST_SPACE = {"cpu": 2**21, "cuda": 2**28}
+#: States come in multiples of this, the lanes of the compiled products.
+_LANES = 32
 #: Sweeps between two looks at the device.
 _CHECK_EVERY = {"cpu": 1, "cuda": 16}
 
@@ -81,6 +83,8 @@ def relax(
     row = samples * couplings.layers * couplings.n * couplings.dtype.itemsize
     space = max(couplings.nbytes // 16, _LEAST_SPACE.get(kind, 2**28))
     width = max(1, min(starts, space // row))
+    if _LANES < width < starts:
+        width -= width % _LANES
     for left in range(0, starts, width):
         part = slice(left, left + width)
         field = external

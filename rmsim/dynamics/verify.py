@@ -12,7 +12,7 @@ import torch
 
 from rmsim.couplings.protocol import Couplings
 
-#: Bytes of states in float64 at a time.
+#: Bytes of states in float64 at a time, at least; large couplings may have a 32nd of theirs.
 _SPACE = 2**19
 
 
@@ -52,8 +52,9 @@ def least_margins(
     chosen = range(samples) if active is None else active
     found = torch.empty((samples, starts), dtype=torch.float64, device=s.device)
     size = couplings.layers * couplings.n * 8
-    width = max(1, min(starts, _SPACE // size))
-    height = max(1, _SPACE // (size * width))
+    space = max(_SPACE, couplings.nbytes // 32)
+    width = max(1, min(starts, space // size))
+    height = max(1, space // (size * width))
     for top in range(0, samples, height):
         rows = slice(top, top + height)
         for left in range(0, starts, width):

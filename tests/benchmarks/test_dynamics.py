@@ -15,7 +15,7 @@ import torch
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from rmsim.couplings import draw_dense, draw_diluted
-from rmsim.dynamics import random_starts, relax_samples
+from rmsim.dynamics import random_starts, relax, relax_samples
 from rmsim.dynamics.batch import Batch
 from rmsim.network import Network
 from rmtheory import Chain
@@ -80,19 +80,19 @@ def test_diluted_field_against_dense(benchmark: BenchmarkFixture, starts: int) -
 
 
 def test_diluted_dynamics_against_dense(benchmark: BenchmarkFixture) -> None:
-    """The whole sweep at 512 states, not the field alone."""
+    """Twenty sweeps of 512 states and the margins in float64, not the field alone."""
     n, chain, starts = 5000, Chain(1, 0.3), 512
     start = random_starts(0, range(1), starts, 1, n)
-    batches = [
-        Batch(couplings, start, None, None, 1.0, "synchronous")
-        for couplings in (
-            draw_diluted(Network(n, chain, rho=0.01), 0, range(1)),
-            draw_dense(Network(n, chain), 0, range(1)),
-        )
-    ]
-    benchmark(batches[0].advance)
-    fast, slow = in_turn(*(batch.advance for batch in batches))
+    diluted = draw_diluted(Network(n, chain, rho=0.01), 0, range(1))
+    dense = draw_dense(Network(n, chain), 0, range(1))
+    benchmark.pedantic(relax, (diluted, start), {"max_sweeps": 20}, rounds=3)
+    fast, slow = in_turn(
+        lambda: relax(diluted, start, max_sweeps=20),
+        lambda: relax(dense, start, max_sweeps=20),
+        rounds=2,
+    )
     note(benchmark, dense_seconds=slow, diluted_seconds=fast, times_faster=slow / fast)
+    assert slow / fast > 10
 
 
 def test_many_networks(benchmark: BenchmarkFixture) -> None:
