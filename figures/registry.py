@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from figures.annealed import FIGURE as ANNEALED
+from figures.counts import FIGURE as COUNTS
 from figures.figure import Figure, Scale
 from figures.local_entropies import FIGURE as LOCAL_ENTROPIES
 from figures.phase_diagram import FIGURE as PHASE_DIAGRAM
@@ -13,7 +14,8 @@ from figures.ystar import FIGURE as YSTAR
 from rmtheory.errors import InvalidInputError
 
 FIGURES: dict[str, Figure] = {
-    figure.name: figure for figure in (ANNEALED, STABILITY, LOCAL_ENTROPIES, YSTAR, PHASE_DIAGRAM)
+    figure.name: figure
+    for figure in (ANNEALED, STABILITY, LOCAL_ENTROPIES, YSTAR, PHASE_DIAGRAM, COUNTS)
 }
 
 

@@ -49,7 +49,7 @@ def test_data_carry_provenance_and_errors(name: str, folder: Path) -> None:
     assert json.loads(data.attrs["parameters"]) == figure.parameters[Scale.TINY]
     assert data.attrs["parameters_hash"] == figure.key(Scale.TINY)
     assert data.attrs["scale"] == "tiny"
-    assert data.attrs["seed"] == "none"
+    assert data.attrs["seed"] == ("none" if figure.seed is None else str(figure.seed))
     assert float(data.attrs["wall_time_seconds"]) > 0
     assert json.loads(data.attrs["versions"])["numpy"] == np.__version__
     for attribute in ("git_commit", "git_dirty", "python", "date", "title"):
