@@ -51,13 +51,17 @@ def interval(
     k, m = (np.asarray(a) for a in np.broadcast_arrays(successes, trials))
     if np.any(m < 1) or np.any(k < 0) or np.any(k > m):
         raise InvalidInputError("successes", "k and m", "counts with 0 <= k <= m and m >= 1")
-    ends = [
-        stats.binomtest(int(a), int(b)).proportion_ci(confidence, method)
-        for a, b in zip(k.flat, m.flat, strict=True)
-    ]
-    low = np.array([end.low for end in ends]).reshape(k.shape)
-    high = np.array([end.high for end in ends]).reshape(k.shape)
-    return low, high
+    if method == "exact":
+        # Quantiles of the beta distribution; the ends at k = 0 and k = m are 0 and 1.
+        tail = (1 - confidence) / 2
+        low = np.where(k > 0, stats.beta.ppf(tail, np.maximum(k, 1), m - k + 1), 0.0)
+        high = np.where(k < m, stats.beta.isf(tail, k + 1, np.maximum(m - k, 1)), 1.0)
+        return low, high
+    z2 = float(special.ndtri((1 + confidence) / 2)) ** 2
+    centre = (k + z2 / 2) / (m + z2)
+    half = np.sqrt(z2 * (k * (m - k) / m + z2 / 4)) / (m + z2)
+    # Rounding must not push the ends beyond what was measured at k = 0 and k = m.
+    return np.where(k > 0, centre - half, 0.0), np.where(k < m, centre + half, 1.0)
 
 
 def fraction(successes: ArrayLike, trials: ArrayLike) -> tuple[Array, Array]:

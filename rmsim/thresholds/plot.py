@@ -30,12 +30,18 @@ def plot_thresholds(data: xr.Dataset, control: str, title: str, path: Path) -> N
     sizes = np.geomspace(float(data["n"][0]), float(data["n"][-1]), 100)
     for trend in trends_of(data)[0]:
         if trend.p_value >= REJECTED:
-            right.plot(sizes, trend(sizes), lw=1, label=f"${_formula(trend.form)}$")
+            right.plot(sizes, trend(sizes), lw=1, label=formula(trend.form))
     right.set(xscale="log", xlabel="$N$", ylabel=f"50 % point in {SYMBOLS[control]}")
     if right.get_legend_handles_labels()[0]:
         right.legend(fontsize=7)
     with replacing(path, "plot") as temporary:
         figure.savefig(temporary, dpi=200)
+
+
+def formula(form: str) -> str:
+    """Return the text of a form of the trend as a formula."""
+    roots = form.replace("sqrt(ln N)", r"\sqrt{ln N}").replace("sqrt(N)", r"\sqrt{N}")
+    return f"${roots.replace('ln ', chr(92) + 'ln ')}$"
 
 
 def success_panel(axis: Axes, data: xr.Dataset, control: str) -> None:
@@ -55,7 +61,3 @@ def success_panel(axis: Axes, data: xr.Dataset, control: str) -> None:
     axis.axhline(0.5, color="0.6", lw=0.8)
     axis.set(xlabel=SYMBOLS[control], ylabel="P(fixed point)", ylim=(-0.03, 1.03))
     axis.legend(title="$N$", fontsize=7, title_fontsize=7)
-
-
-def _formula(form: str) -> str:
-    return form.replace("ln N", r"\ln N").replace("sqrt(N)", r"\sqrt{N}")

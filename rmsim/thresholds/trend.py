@@ -1,11 +1,11 @@
 r"""How the 50 % point moves with the size: forms fitted by weighted least squares, each with chi^2.
 
 .. math:: x_{1/2}(N) = a + b\,\phi(N), \qquad
-    \phi = \ln N,\quad 1/\ln N,\quad N^{-1/2} .
+    \phi = \sqrt{\ln N},\quad \ln\ln N,\quad 1/\ln N,\quad N^{-1/2} .
 
-The first grows without limit, as the bound sqrt(2 ln N) does; the others have the limit a. Theory
-prefers none, so a limit is stated only if the data reject growth without limit, and then its error
-spans all forms that are not rejected.
+The first two grow without limit, one as the bound sqrt(2 ln N) does and one slower; the others have
+the limit a. Theory prefers none, so a limit is stated only if the data reject growth without limit,
+and then its error spans all forms that are not rejected.
 """
 
 from __future__ import annotations
@@ -23,6 +23,14 @@ from rmtheory.errors import InvalidInputError
 Array = NDArray[np.float64]
 
 
+def _root_log(n: Array) -> Array:
+    return np.asarray(np.sqrt(np.log(n)))
+
+
+def _log_log(n: Array) -> Array:
+    return np.asarray(np.log(np.log(n)))
+
+
 def _reciprocal_log(n: Array) -> Array:
     return np.asarray(1 / np.log(n))
 
@@ -33,7 +41,8 @@ def _reciprocal_root(n: Array) -> Array:
 
 #: Text of the form -> (function of N, whether it has a limit).
 FORMS: Mapping[str, tuple[Callable[[Array], Array], bool]] = {
-    "a + b ln N": (np.log, False),
+    "a + b sqrt(ln N)": (_root_log, False),
+    "a + b ln ln N": (_log_log, False),
     "a + b / ln N": (_reciprocal_log, True),
     "a + b / sqrt(N)": (_reciprocal_root, True),
 }
@@ -83,8 +92,12 @@ def fit_trends(n: ArrayLike, value: ArrayLike, error: ArrayLike) -> tuple[Trend,
     Examples
     --------
     >>> exact = [0.9 - 2 / math.log(n) for n in (100, 1000, 10000)]
-    >>> [f"{trend.a:.3f}" for trend in fit_trends([100, 1000, 10000], exact, [0.01] * 3)]
-    ['0.258', '0.900', '0.674']
+    >>> for trend in fit_trends([100, 1000, 10000], exact, [0.001] * 3):
+    ...     print(f"{trend.form}: a = {trend.a:.3f}, chi^2 = {trend.chi2:.1f}")
+    a + b sqrt(ln N): a = -0.054, chi^2 = 482.8
+    a + b ln ln N: a = -0.012, chi^2 = 207.8
+    a + b / ln N: a = 0.900, chi^2 = 0.0
+    a + b / sqrt(N): a = 0.697, chi^2 = 249.9
     """
     sizes, y, sigma = (np.asarray(a, dtype=float) for a in (n, value, error))
     if not np.all(np.isfinite(sigma) & np.isfinite(y)) or np.any(sigma <= 0) or np.any(sizes < 2):

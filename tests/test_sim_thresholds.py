@@ -1,0 +1,392 @@
+"""Thresholds: intervals, the 50 % point with its error, the trend, resuming, the command."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import special, stats
+
+from rmsim import compare
+from rmsim.cli import ranges, run
+from rmsim.dynamics import Status
+from rmsim.sweep import Local, Serial, run_sweep
+from rmsim.thresholds import (
+    CrossingStatus,
+    Design,
+    analyse,
+    crossing,
+    fit_trends,
+    gather,
+    interval,
+    limit_of,
+    sweep_of,
+)
+from rmsim.thresholds.intervals import Method
+from rmsim.thresholds.measure import batches, measure, sample_range
+from rmtheory import InvalidInputError, store
+
+GRID = np.linspace(0.4, 1.0, 13)
+
+
+def small(**changes: object) -> Design:
+    settings = {"sizes": (24, 48), "control": "jd", "values": (0.0, 0.3, 0.9), "samples": 12}
+    settings |= {"max_sweeps": 200, "device": "cpu", "batch": 5}
+    return Design(**(settings | changes))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """As in the processes of a sweep, and faster for networks as small as these."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+# Intervals
+
+
+def test_intervals_against_closed_forms() -> None:
+    low, high = interval(0, 10, 0.95, "exact")  # 1 - (alpha/2)^(1/m)
+    assert (low, high) == (0, pytest.approx(1 - 0.025**0.1, abs=1e-12))
+    low, high = interval(3, 20, 0.9)
+    z = stats.norm.ppf(0.95)
+    centre, half = (
+        (3 + z * z / 2) / (20 + z * z),
+        z * np.sqrt(3 * 17 / 20 + z * z / 4) / (20 + z * z),
+    )
+    assert [low, high] == pytest.approx([centre - half, centre + half], abs=1e-12)
+    assert low <= 3 / 20 <= high
+    with pytest.raises(InvalidInputError, match="successes"):
+        interval(3, 2)
+
+
+@pytest.mark.parametrize("method", ["wilson", "exact"])
+def test_intervals_against_scipy(method: Method) -> None:
+    for k, m in ((0, 7), (7, 7), (1, 7), (400, 1000)):
+        low, high = interval(k, m, 0.8, method)
+        wanted = stats.binomtest(k, m).proportion_ci(0.8, method)
+        assert [low, high] == pytest.approx([wanted.low, wanted.high], abs=1e-9)
+
+
+@given(m=st.integers(1, 60), p=st.floats(0.01, 0.99))
+def test_exact_interval_covers_at_least_what_it_says(m: int, p: float) -> None:
+    k = np.arange(m + 1)
+    low, high = interval(k, m, 0.9, "exact")
+    covered = (low <= p) & (p <= high)
+    assert stats.binom.pmf(k, m, p)[covered].sum() >= 0.9 - 1e-12
+
+
+# The 50 % point
+
+
+def test_crossing_is_unbiased_and_its_error_is_the_scatter() -> None:
+    generator = np.random.default_rng(7)
+    true, repeats = 0.618, 150
+    p = special.expit((GRID - true) / 0.03)
+    found = [
+        crossing(GRID, generator.binomial(60, p), np.full(13, 60), seed=k, resamples=200)
+        for k in range(repeats)
+    ]
+    assert {c.status for c in found} == {CrossingStatus.FOUND}
+    value = np.array([c.value for c in found], dtype=float)
+    error = np.array([c.error for c in found], dtype=float)
+    assert abs(value.mean() - true) < 4 * value.std() / np.sqrt(repeats)
+    assert error.mean() == pytest.approx(value.std(), rel=0.25)
+    pulls = np.abs(value - true) / error
+    assert 0.55 < np.mean(pulls < 1) < 0.8
+    assert np.mean(np.array([c.p_value for c in found]) < 0.1) < 0.2
+
+
+def test_a_curve_that_does_not_fit_has_a_larger_error() -> None:
+    # 1 - 2^(-exp((x - 0.6)/w)) is far from symmetric about its middle.
+    p = 1 - np.exp2(-np.exp((GRID - 0.6) / 0.05))
+    trials = np.full(13, 2000)
+    found = crossing(GRID, np.round(p * trials), trials)
+    symmetric = crossing(GRID, np.round(special.expit((GRID - 0.6) / 0.05) * trials), trials)
+    assert found.value is not None
+    assert found.error is not None
+    assert symmetric.error is not None
+    assert found.p_value == 0
+    assert found.error > 2 * symmetric.error
+
+
+@pytest.mark.parametrize(
+    ("successes", "status"),
+    [
+        ([0, 0, 1, 4, 9], CrossingStatus.ABOVE),
+        ([11, 15, 20, 20, 20], CrossingStatus.BELOW),
+        ([0, 0, 0, 0, 0], CrossingStatus.ABOVE),
+        ([20, 20, 20, 20, 20], CrossingStatus.BELOW),
+        ([20, 18, 9, 2, 0], CrossingStatus.FALLING),
+        ([9, 11, 9, 10, 11], CrossingStatus.UNRESOLVED),
+    ],
+)
+def test_no_crossing_gives_a_reason_and_no_number(
+    successes: list[int], status: CrossingStatus
+) -> None:
+    found = crossing([0.1, 0.2, 0.3, 0.4, 0.5], successes, [20] * 5)
+    assert found.status is status
+    assert str(found.status).startswith("none: ")
+    assert (found.value, found.error, found.width, found.p_value) == (None,) * 4
+
+
+def test_a_coarse_grid_says_so_and_its_error_is_the_step() -> None:
+    found = crossing([0.1, 0.2, 0.4, 0.5], [0, 0, 25, 25], [25] * 4)
+    assert found.status is CrossingStatus.COARSE
+    assert found.value == pytest.approx(0.3, abs=0.01)
+    assert found.error is not None
+    assert 0.2 / np.sqrt(12) <= found.error < 0.1
+
+
+def test_one_value_cannot_cross() -> None:
+    assert crossing([0.3], [2], [10]).status is CrossingStatus.ABOVE
+    assert crossing([0.3], [8], [10]).status is CrossingStatus.BELOW
+
+
+def test_crossing_is_deterministic_and_checks_its_input() -> None:
+    data = (GRID, np.arange(13), np.full(13, 12))
+    assert crossing(*data, seed=3) == crossing(*data, seed=3)
+    assert crossing(*data, seed=3) != crossing(*data, seed=4)
+    with pytest.raises(InvalidInputError, match="increasing"):
+        crossing([0.2, 0.1], [1, 1], [2, 2])
+    with pytest.raises(InvalidInputError, match="counts"):
+        crossing([0.1, 0.2], [1, 3], [2, 2])
+
+
+# The trend
+
+
+def test_trend_finds_the_form_that_made_the_data() -> None:
+    n = np.array([100, 200, 400, 800, 1600, 3200])
+    sigma = np.full(6, 0.004)
+    noise = np.random.default_rng(5).normal(0, 0.004, 6)
+    trends = fit_trends(n, 0.8 - 3 / np.sqrt(n) + noise, sigma)
+    by_form = {trend.form: trend for trend in trends}
+    true = by_form["a + b / sqrt(N)"]
+    assert true.p_value > 0.05
+    assert abs(true.a - 0.8) < 4 * true.a_error
+    assert abs(true.b + 3) < 4 * true.b_error
+    assert by_form["a + b sqrt(ln N)"].p_value < 1e-6
+    limit = limit_of(trends)
+    assert limit.value is not None
+    assert limit.error is not None
+    assert abs(limit.value - 0.8) < 3 * limit.error
+
+
+def test_no_limit_is_claimed_where_growth_is_not_rejected() -> None:
+    n, sigma = np.array([100, 200, 400, 800]), np.full(4, 0.01)
+    limit = limit_of(fit_trends(n, 0.3 * np.sqrt(np.log(n)), sigma))
+    assert (limit.value, limit.error) == (None, None)
+    assert "ln ln N" in limit.verdict or "sqrt(ln N)" in limit.verdict
+    assert "three sizes" in limit_of(fit_trends(n[:2], [0.5, 0.6], sigma[:2])).verdict
+
+
+def test_bound() -> None:
+    assert compare.convergence_bound(500) == pytest.approx(np.sqrt(2 * np.log(500)), abs=1e-14)
+
+
+# The measurement
+
+
+def test_batches_cover_all_samples_once() -> None:
+    pieces = [sample_range(text) for text in batches(12, 5)]
+    assert [k for piece in pieces for k in piece] == list(range(12))
+    with pytest.raises(InvalidInputError, match="samples"):
+        sample_range("5:5")
+
+
+def test_result_does_not_depend_on_jobs_batches_or_order(tmp_path: Path) -> None:
+    runs = {
+        "one": (small(), Serial()),
+        "two": (small(), Local(2)),
+        "other batches": (small(batch=7, values=(0.9, 0.3, 0.0)), Serial()),
+    }
+    found = {}
+    for name, (design, backend) in runs.items():
+        sweep = sweep_of(design, seed=1)
+        assert run_sweep(sweep, tmp_path / name, backend).complete
+        found[name] = analyse(gather(tmp_path / name, sweep), "jd", seed=1)
+    assert int(found["one"]["trials"].min()) == 12
+    for name in ("two", "other batches"):
+        assert found[name].identical(found["one"])
+    other = sweep_of(small(), seed=2)
+    run_sweep(other, tmp_path / "other seed", Serial())
+    assert not gather(tmp_path / "other seed", other)["sweeps"].equals(
+        gather(tmp_path / "one", sweep_of(small(), seed=1))["sweeps"]
+    )
+
+
+def test_more_samples_keep_full_batches(tmp_path: Path) -> None:
+    run_sweep(sweep_of(small()), tmp_path, Serial())
+    more = sweep_of(small(samples=17))
+    report = run_sweep(more, tmp_path, Serial())
+    # Of 0:5, 5:10, 10:12 the last was not full; 10:15 and 15:17 are new at 6 places.
+    assert (report.kept, report.computed) == (12, 12)
+    data = analyse(gather(tmp_path, more), "jd", seed=0)
+    assert set(data["trials"].values.flat) == {17}
+
+
+def test_counts_add_up_and_trends_are_those_known(tmp_path: Path) -> None:
+    design = small(sizes=(15, 120), values=(0.0, 0.2, 0.8, 1.2), samples=20, max_sweeps=300)
+    sweep = sweep_of(design, seed=0)
+    run_sweep(sweep, tmp_path, Serial())
+    raw = gather(tmp_path, sweep)
+    data = analyse(raw, "jd", seed=0)
+    ends = data["fixed_points"] + data["cycles"] + data["capped"] + data["marginal"]
+    assert ends.equals(data["trials"])
+    assert data["period_counts"].sum("period").equals(data["cycles"])
+    success = data["success"]
+    assert bool((success.sel(jd=1.2) == 1).all())
+    assert float(success.sel(n=120, jd=0.0)) < 0.1
+    # Cycles of many periods at L = 1 and small N, which larger networks do not close in time.
+    assert float(data["cycles"].sel(n=15, jd=0.0)) > 10
+    assert data.sizes["period"] > 10
+    assert float(data["cycles"].sel(n=120, jd=0.0)) == 0
+    sweeps = data["sweeps_median"]
+    assert float(sweeps.sel(n=120, jd=0.8)) > float(sweeps.sel(n=15, jd=0.8))
+    assert float(sweeps.sel(n=120, jd=0.8)) > float(sweeps.sel(n=120, jd=1.2))
+    assert bool((data["success_low"] <= success).all() & (success <= data["success_high"]).all())
+    assert np.isnan(sweeps.sel(n=120, jd=0.0))  # nothing converged
+    early = analyse(raw, "jd", seed=0, cap=5)
+    assert bool((early["fixed_points"] <= data["fixed_points"]).all())
+    assert float(early["sweeps_median"].max()) <= 5
+
+
+@pytest.mark.parametrize(("p", "fixed", "cycles"), [(1.0, 0, 20), (0.5, 20, 0)])
+def test_two_layers_cycle_unless_masked(p: float, fixed: int, cycles: int) -> None:
+    point = small(control="lam", values=(1.6, 1.8), layers=2, p=p, max_sweeps=400).fixed()
+    found = measure({**point, "n": 60, "lam": 1.8, "samples": "0:20"}, 3)
+    assert (found["status"] == Status.FIXED_POINT).sum() == fixed
+    assert (found["status"] == Status.CYCLE).sum() == cycles
+    assert set(found["period"]) == {2 if cycles else 1}
+
+
+def test_unknown_algorithm_and_bad_designs_are_refused() -> None:
+    for changes, name in (
+        ({"algorithm": "rbp"}, "algorithm"),
+        ({"sizes": ()}, "n"),
+        ({"sizes": (1,)}, "n"),
+        ({"rho": 0.0}, "rho"),
+        ({"control": "lam"}, "lam"),
+        ({"batch": 0}, "batch"),
+    ):
+        with pytest.raises(InvalidInputError) as caught:
+            small(**changes)
+        assert caught.value.argument == name
+
+
+# The command
+
+
+COMMAND = ["thresholds", "--n", "24,40", "--jd", "0:1:5", "--samples", "10", "--batch", "5"]
+COMMAND += ["--max-sweeps", "100", "--device", "cpu", "--jobs", "1"]
+
+
+def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object]:
+    assert run([*arguments, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_command_resumes_and_writes_its_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = answer(capsys, *COMMAND, "--out", str(tmp_path))
+    assert (first["points_kept"], first["points_computed"]) == (0, 20)
+    points = {path: path.stat().st_mtime_ns for path in (tmp_path / "points").iterdir()}
+    again = answer(capsys, *COMMAND, "--out", str(tmp_path))
+    assert (again["points_kept"], again["points_computed"]) == (20, 0)
+    assert {path: path.stat().st_mtime_ns for path in points} == points
+    for name in ("thresholds", "points", "trends", "limit", "parameters", "seed", "device"):
+        assert again[name] == first[name]
+    assert not (tmp_path / "thresholds.png").exists()
+
+    assert run([*COMMAND, "--out", str(tmp_path), "--plot"]) == 0
+    table = capsys.readouterr().out
+    assert "50 % point in J_D" in table
+    assert "±" in table
+    assert (tmp_path / "thresholds.png").read_bytes()[:4] == b"\x89PNG"
+    data = store.load(tmp_path / "thresholds.nc")
+    assert data.attrs["complete"] == "yes"
+    assert json.loads(data.attrs["versions"])["torch"]
+    rows = first["thresholds"]
+    assert isinstance(rows, list)
+    for row in rows:
+        assert row["status"] == data["threshold_status"].sel(n=row["n"]).item()
+        assert row["threshold"] == float(data["threshold"].sel(n=row["n"]))
+        assert row["threshold_error"] > 0
+        assert row["bound"] == pytest.approx(np.sqrt(2 * np.log(row["n"])))
+    listed = first["points"]
+    assert isinstance(listed, list)
+    assert [(point["n"], point["jd"]) for point in listed][:2] == [(24, 0.0), (24, 0.25)]
+    assert sum(listed[0]["periods"].values()) == listed[0]["cycles"]
+
+
+def test_command_over_lambda(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["thresholds", "--n", "30", "--layers", "2", "--jd", "0", "--lam", "0,1,2"]
+    arguments += ["--p", ".5", "--samples", "8", "--max-sweeps", "200", "--jobs", "1"]
+    found = answer(capsys, *arguments, "--out", str(tmp_path))
+    assert found["control"] == "lam"
+    rows = found["thresholds"]
+    assert isinstance(rows, list)
+    assert rows[0]["bound"] is None
+    assert rows[0]["status"].startswith("found")
+    assert 0 < rows[0]["threshold"] < 2
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--jd", ".4:1"], "jd must be numbers a,b,c or a range start:stop:count, got .4:1"),
+        (["--jd", "1:.4:3"], "start below stop"),
+        (["--jd", ".4:1:1"], "count from 2 to"),
+        (["--jd", "x"], "jd must be numbers"),
+        (["--n", "0"], "n must be integers >= 2"),
+        (["--n", "10:15:3"], "n must be integers >= 2"),
+        (["--layers", "2"], "lam must be given for two layers or more"),
+        (["--layers", "2", "--lam", ".1:.5:3"], "lam must be one value if jd has several"),
+        (["--jd", ".1", "--lam", ".1:.5:3"], "lam must be one value or none for a single layer"),
+        (["--layers", "inf", "--lam", "1"], "layers must be finite"),
+        (["--algorithm", "rbp"], "algorithm must be one of dynamics, got rbp"),
+        (["--p", "0"], "p must be"),
+        (["--rho", "1.5"], "rho must be"),
+        (["--samples", "0"], "samples must be"),
+        (["--update", "random"], "update must be"),
+        (["--device", "tpu"], "device must be"),
+        (["--dask", "tcp://127.0.0.1:1"], "jobs must be left out with --dask"),
+        (["--seed", "9"], "which holds"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_code_2(
+    more: list[str], words: str, finished: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*COMMAND, "--out", str(finished), *more]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert words in captured.err
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A results directory of another seed than 9."""
+    folder = tmp_path_factory.mktemp("finished")
+    run_sweep(sweep_of(small(sizes=(10,), values=(1.0,), samples=1)), folder, Serial())
+    return folder
+
+
+def test_out_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(COMMAND) == 2
+    assert "out must be given" in capsys.readouterr().err
+
+
+def test_ranges_are_exact() -> None:
+    assert ranges.numbers("jd", ".4:1.0:13") == tuple(round(0.4 + 0.05 * k, 2) for k in range(13))
+    assert ranges.integers("n", "500,200,200", 2) == (200, 500)
