@@ -33,3 +33,23 @@ def generator(seed: int, *address: int, device: torch.device | str = "cpu") -> t
     sequence = np.random.SeedSequence(checked_seed(seed), spawn_key=address)
     word = int(sequence.generate_state(1, np.uint64)[0])
     return torch.Generator(device=device).manual_seed(word & _MOST_SEED)
+
+
+def fill_normal_(values: torch.Tensor, deviation: float, stream: torch.Generator) -> None:
+    """Fill `values` with independent normal numbers, the same ones in float32 and float64.
+
+    They are drawn in float32 and widened, so that a network is the same in either precision.
+
+    Examples
+    --------
+    >>> single, double = torch.empty(3), torch.empty(3, dtype=torch.float64)
+    >>> for values in (single, double):
+    ...     fill_normal_(values, 0.1, generator(0))
+    >>> bool((single == double).all())
+    True
+    """
+    if values.dtype == torch.float32:
+        values.normal_(0.0, deviation, generator=stream)
+    else:
+        drawn = torch.empty(values.shape, dtype=torch.float32, device=values.device)
+        values.copy_(drawn.normal_(0.0, deviation, generator=stream))

@@ -17,7 +17,7 @@ import torch
 from rmsim.couplings.local import add_external, checked_coupling
 from rmsim.couplings.protocol import field_out
 from rmsim.couplings.rows import CompressedRows
-from rmsim.randomness import generator
+from rmsim.randomness import fill_normal_, generator
 from rmtheory import checks
 from rmtheory.errors import InvalidInputError
 
@@ -141,7 +141,7 @@ def draw_on(
     deviation = 1 / math.sqrt(rho * neurons) if count else 0.0
     values = torch.empty((len(samples), count), dtype=dtype, device=device)
     for index, sample in enumerate(samples):
-        values[index].normal_(0.0, deviation, generator=generator(seed, sample, 0, device=device))
+        fill_normal_(values[index], deviation, generator(seed, sample, 0, device=device))
     return _build(pattern, values, jd, layers)
 
 

@@ -16,7 +16,7 @@ from rmsim.couplings.local import add_chain_terms, add_external, checked_couplin
 from rmsim.couplings.products import multiply
 from rmsim.couplings.protocol import field_out
 from rmsim.network import Network
-from rmsim.randomness import generator
+from rmsim.randomness import fill_normal_, generator
 from rmtheory.errors import InvalidInputError, RMError
 
 #: Side of the square blocks by which a matrix is made symmetric in place.
@@ -131,7 +131,7 @@ def draw_dense(
 
 def fill_random(matrix: torch.Tensor, scale: float, stream: torch.Generator) -> None:
     """Fill the n x n `matrix` with independent normal numbers of variance scale^2/n."""
-    matrix.normal_(0.0, scale / math.sqrt(matrix.shape[1]), generator=stream)
+    fill_normal_(matrix, scale / math.sqrt(matrix.shape[1]), stream)
 
 
 def symmetrise_(matrix: torch.Tensor) -> None:

@@ -20,7 +20,7 @@ from rmsim.couplings.local import add_chain_terms, add_external, checked_couplin
 from rmsim.couplings.protocol import field_out
 from rmsim.couplings.rows import CompressedRows
 from rmsim.network import Network
-from rmsim.randomness import generator
+from rmsim.randomness import fill_normal_, generator
 
 #: Entries drawn at a time, a few megabytes of work space.
 _ENTRIES = 2**16
@@ -153,7 +153,7 @@ def _entries(network: Network, dtype: torch.dtype, stream: torch.Generator) -> I
         rows = min(height, n - first)
         row, column = _places(rows, n, first, rho, stream)
         value = torch.empty(len(row), dtype=dtype, device=stream.device)
-        value.normal_(0.0, deviation, generator=stream)
+        fill_normal_(value, deviation, stream)
         yield first, torch.bincount(row, minlength=rows), column, value
 
 
@@ -166,7 +166,7 @@ def _mirrored(
     above = column > row
     row, column = row[above], column[above]
     value = torch.empty(len(row), dtype=dtype, device=stream.device)
-    value.normal_(0.0, deviation, generator=stream)
+    fill_normal_(value, deviation, stream)
     both_rows, both_columns = torch.cat((row, column)), torch.cat((column, row))
     order = (both_rows * n + both_columns).argsort()
     counts = torch.bincount(both_rows, minlength=n)

@@ -1,0 +1,121 @@
+"""The parts of the simulator against each other, and what may import what."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rmsim.couplings import draw_dense
+from rmsim.dynamics import Status, relax_samples
+from rmsim.enumeration import draw_couplings, enumerate_fixed_points
+from rmsim.network import Network
+from rmtheory import Chain
+
+ROOT = Path(__file__).resolve().parents[1]
+
+#: Modules of rmtheory without physics in them, and the types of its parameters.
+INFRASTRUCTURE = {
+    "rmtheory",  # Chain and the errors
+    "rmtheory.chain",
+    "rmtheory.checks",
+    "rmtheory.cli",
+    "rmtheory.cli.output",
+    "rmtheory.cli.progress",
+    "rmtheory.cli.run",
+    "rmtheory.errors",
+    "rmtheory.files",
+    "rmtheory.plots",
+    "rmtheory.processes",
+    "rmtheory.provenance",
+    "rmtheory.store",
+}
+
+
+@given(
+    chain=st.builds(
+        Chain,
+        st.integers(1, 3),
+        st.floats(0.3, 1.5),
+        lam_left=st.floats(-0.5, 0.8),
+        lam_right=st.floats(-0.5, 0.8),
+    ),
+    p=st.sampled_from([1.0, 0.6]),
+    update=st.sampled_from(["synchronous", "sequential"]),
+    seed=st.integers(0, 1000),
+)
+def test_relaxed_states_are_among_the_enumerated(
+    chain: Chain, p: float, update: str, seed: int
+) -> None:
+    network = Network(12 // chain.finite_layers, chain)
+    result = relax_samples(
+        network, 2, seed, starts=8, p=p, update=update, dtype="float64", max_sweeps=300
+    )
+    for k in range(2):
+        J = draw_couplings(network, seed, k)
+        couplings = (network.jd, network.lam_left, network.lam_right)
+        listed = {
+            state.tobytes()
+            for state in np.asarray(
+                enumerate_fixed_points(J, *couplings, keep_states=True).states, dtype=np.int8
+            )
+        }
+        fixed = result.status[k] == Status.FIXED_POINT
+        for state in result.state[k][fixed].numpy().astype(np.int8):
+            assert state.tobytes() in listed
+        if not listed:
+            assert not bool(fixed.any())
+
+
+def test_float32_and_float64_draw_the_same_networks() -> None:
+    network = Network(50, Chain(2, 0.1, 0.3))
+    single, double = (
+        draw_dense(network, 3, range(2), dtype=kind).matrices.double().numpy()
+        for kind in (torch.float32, torch.float64)
+    )
+    assert np.array_equal(single, double)
+
+
+def _imports(path: Path) -> set[str]:
+    """Modules that a file imports from, names in packages included."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            whole = {f"{node.module}.{alias.name}" for alias in node.names}
+            modules = {name for name in whole if _is_module(name)}
+            found |= modules or {node.module}
+    return found
+
+
+def _is_module(name: str) -> bool:
+    base = ROOT / name.replace(".", "/")
+    return base.with_suffix(".py").exists() or (base / "__init__.py").exists()
+
+
+def test_the_simulator_calls_the_theory_only_to_compare() -> None:
+    for path in sorted((ROOT / "rmsim").rglob("*.py")):
+        theory = {name for name in _imports(path) if name.split(".")[0] == "rmtheory"}
+        if path.name != "compare.py":
+            assert theory <= INFRASTRUCTURE, path
+
+
+def test_the_theory_imports_neither_torch_nor_the_simulator() -> None:
+    for path in sorted((ROOT / "rmtheory").rglob("*.py")):
+        roots = {name.split(".")[0] for name in _imports(path)}
+        assert not roots & {"torch", "numba", "rmsim", "figures"}, path
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["relax", "--help"], ["enumerate", "--help"]])
+def test_help_does_not_load_torch(arguments: list[str]) -> None:
+    code = (
+        "import sys; from rmsim.cli import run; "
+        f"assert run({arguments!r}) == 0; assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, cwd=ROOT)
