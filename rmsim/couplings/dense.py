@@ -107,8 +107,8 @@ def draw_dense(
 ) -> DenseChain:
     """Draw the couplings of the disorder `samples`; network k depends on (seed, k) only.
 
-    Each type and each kind of device has its own stream of numbers, so that float32 and float64,
-    or CPU and GPU, give different networks of the same ensemble.
+    The networks are the same in float32 and float64. A GPU has its own generator, and so its own
+    networks of the same ensemble.
     """
     if network.rho != 1:
         raise InvalidInputError("rho", network.rho, "1 for dense couplings")
