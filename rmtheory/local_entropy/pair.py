@@ -23,6 +23,7 @@ from threadpoolctl import ThreadpoolController
 from rmtheory.gaussian import Array
 from rmtheory.local_entropy.moments import Moments
 from rmtheory.local_entropy.nodes import COARSEST, STEPS, check_size, field_step
+from rmtheory.local_entropy.pair_products import PAIR_PLACES, outer, pair_products
 from rmtheory.local_entropy.pair_sites import (
     FIRST,
     SECOND,
@@ -34,10 +35,6 @@ from rmtheory.local_entropy.pair_sites import (
     weights,
 )
 from rmtheory.local_entropy.pair_tangent import tangent_averages
-
-#: Pairs (a, b), a <= b, of columns of U; both orders are summed, so equal ones count half.
-_A, _B = np.triu_indices(4)
-_HALF = np.where(_A == _B, 0.5, 1.0)
 
 #: Share of the total that pruning may drop, by level.
 DROPPED = (1e-6, 1e-8, 1e-11, 1e-13, 1e-15, 1e-16, 1e-16)
@@ -73,6 +70,7 @@ def pair_moments(
         # They come close to the largest zeta, whose power sets the scale of the weights.
         log_scale = math.log(float((sparse[0].rows @ sparse[1].rows.T).max()))
         shares = weights(sparse[0].rows, sparse[1].rows, y, log_scale)
+        shares *= np.outer(sparse[0].weight, sparse[1].weight)
         judges = [sparse[k].take(heavy(shares.sum(axis=1 - k), UNJUDGED)) for k in (0, 1)]
         one, two = (
             prune(
@@ -95,11 +93,6 @@ def _linear_algebra() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _products(rows: Array) -> Array:
-    """The ten distinct products u_a u_b of each row, so that (u.v)^2 is linear in them."""
-    return np.asarray(rows[:, _A] * rows[:, _B])
-
-
 def _averages(
     one: Site,
     two: Site,
@@ -115,14 +108,16 @@ def _averages(
     :math:`\zeta^{y-2}` is multiplied once by the products v v of the second site.
     """
     columns = two.rows.T.copy()
-    products = _products(two.rows)
+    products = pair_products(two.rows)
     if 1 in layers:
-        products = np.hstack([products, _products(two.slopes)])
+        products = np.hstack([products, pair_products(two.slopes)])
+    products *= two.weight[:, None]
     # Sums over j of zeta^y and of zeta^y times what is missing in its logarithm.
-    sums = np.stack([np.ones(len(two.rows)), two.missing], axis=1)
+    sums = np.stack([two.weight, two.weight * two.missing], axis=1)
     square = np.empty((len(one.rows), products.shape[1]))
     line = np.empty((len(one.rows), 2))
     total_log = 0.0
+    apart = y < 1  # some weights are not folded in
     for block in blocks(len(one.rows), len(two.rows)):
         zeta = one.rows[block] @ columns
         log_zeta = np.log(zeta)
@@ -133,15 +128,18 @@ def _averages(
         weight *= zeta
         weight *= zeta
         np.matmul(weight, sums, out=line[block])
+        if apart:
+            weight *= one.weight[block, None] * two.weight
         total_log += float(np.vdot(weight, log_zeta))
+    square *= one.weight[:, None]
+    line *= one.weight[:, None]
     total = float(line[:, 0].sum())
     mean_log = total_log + float(line[:, 1].sum()) + float(line[:, 0] @ one.missing)
 
     def mean_product(a: Array, b: Array, which: int = 0) -> float:
         """Average of (a_i.v_j) (b_i.v_j)/zeta^2, v being rows (0) or slopes (1)."""
-        both = a[:, _A] * b[:, _B] + a[:, _B] * b[:, _A]
-        part = square[:, 10 * which : 10 * which + 10]
-        return float(np.vdot(part, both * _HALF)) / total
+        part = square[:, 10 * which : 10 * which + 10][:, PAIR_PLACES]
+        return float(np.vdot(part, outer(a, b))) / total
 
     def rest(k: int) -> float:
         """<1 - m_k^2>, 1 - m^2 being four times the product of the chances of s_k = 1 and -1."""

@@ -29,7 +29,10 @@ BLOCK = 1 << 14
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """Rows of one site, its weights folded in as w^{1/y} exp(-shift)."""
+    """Rows of one site, times exp(-shift), with the weights folded in as w^{1/y} if y >= 1.
+
+    Below that w^{1/y} would underflow, and the weights are kept apart.
+    """
 
     #: U, one row for each node
     rows: Array
@@ -37,11 +40,14 @@ class Site:
     slopes: Array
     #: What is missing in log(U U') of log zeta - y (qhat_1 + qhat_2): the sum over both sites.
     missing: Array
+    #: Weights that are not folded in, ones if y >= 1.
+    weight: Array
     shift: float
 
     def take(self, kept: NDArray[np.bool_]) -> Site:
         """Return the nodes selected by the boolean array `kept`."""
-        return Site(self.rows[kept], self.slopes[kept], self.missing[kept], self.shift)
+        rows, slopes = self.rows[kept], self.slopes[kept]
+        return Site(rows, slopes, self.missing[kept], self.weight[kept], self.shift)
 
 
 def make_site(
@@ -70,25 +76,27 @@ def make_site(
     log_rows = tilt[:, None, :] + log_P(argument)
     # The derivative keeps its own exponential, since P may underflow where n does not matter.
     slopes = np.exp(tilt)[:, None, :] * (own * n(argument) / sigma)
-    folded = (tilts.log_peak[:, None] + weight) / y
+    log_weight = tilts.log_peak[:, None] + weight
+    folded = log_weight / y if y >= 1 else np.zeros_like(log_weight)
     shift = float((folded + log_rows.max(axis=2)).max())
     folded -= shift
     missing = (math.sqrt(qhat) * tilts.excess)[:, None] - folded
     factor = np.exp(folded).reshape(-1, 1)
     rows = np.exp(log_rows).reshape(-1, 4) * factor
-    return Site(rows, slopes.reshape(-1, 4) * factor, missing.reshape(-1), shift)
+    apart = np.exp(log_weight - y * (folded + shift)).reshape(-1)
+    return Site(rows, slopes.reshape(-1, 4) * factor, missing.reshape(-1), apart, shift)
 
 
 def prune(site: Site, judge: Site, y: float, log_scale: float, dropped: float) -> Site:
     """Drop the nodes whose share of the integral, summed over a coarse `judge`, is negligible."""
     share = np.empty(len(site.rows))
     for block in blocks(len(site.rows), len(judge.rows)):
-        share[block] = weights(site.rows[block], judge.rows, y, log_scale).sum(axis=1)
-    return site.take(heavy(share, dropped))
+        share[block] = weights(site.rows[block], judge.rows, y, log_scale) @ judge.weight
+    return site.take(heavy(share * site.weight, dropped))
 
 
 def weights(one: Array, two: Array, y: float, log_scale: float) -> Array:
-    """Return (zeta/scale)^y for all pairs of rows."""
+    """Return (zeta/scale)^y for all pairs of rows, without the weights kept apart."""
     weight = one @ two.T
     with np.errstate(divide="ignore"):  # a far node may underflow to 0, and weighs nothing
         np.log(weight, out=weight)

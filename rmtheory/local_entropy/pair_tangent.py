@@ -5,7 +5,8 @@ The derivatives need averages of products of two of the observables
 .. math:: 1, \quad \log\zeta, \quad 1 - m_1^2, \quad 1 - m_2^2, \quad
     \chi = \langle s_1 s_2\rangle - m_1 m_2, \quad m_1 m_2, \quad \partial_{x_l}\log\zeta ,
 
-that is, the Gram matrix of these under the tilted measure.
+that is, the Gram matrix of these under the tilted measure. All but the logarithm are forms of
+second degree in the numbers of a node of the second site, divided by zeta or zeta^2.
 """
 
 from __future__ import annotations
@@ -16,6 +17,13 @@ import numpy as np
 
 from rmtheory.gaussian import Array
 from rmtheory.local_entropy.moments import Moments, Tangent
+from rmtheory.local_entropy.pair_products import (
+    PAIR_PLACES,
+    QUADRUPLE_PLACES,
+    outer,
+    pair_products,
+    quadruple_products,
+)
 from rmtheory.local_entropy.pair_sites import FIRST, SECOND, Site, blocks
 
 #: Rows of the Gram matrix; 1 - m^2 and the forces have one row for each layer.
@@ -33,7 +41,7 @@ def tangent_averages(
     log_scale: float,
 ) -> Moments:
     """Averages over all pairs of nodes, for the given layers, with derivatives."""
-    gram = _gram(one, two, y, log_scale)
+    gram = _gram(one, two, y, log_scale, 1 in layers)
     total = float(gram[_ONE, _ONE])
     gram /= total
     shift = log_scale + one.shift + two.shift
@@ -54,33 +62,72 @@ def tangent_averages(
     )
 
 
-def _gram(one: Site, two: Site, y: float, log_scale: float) -> Array:
-    """Sum the products of observables over the pairs, with the weight (zeta/scale)^y."""
-    columns, slopes = two.rows.T.copy(), two.slopes.T.copy()
+def _gram(one: Site, two: Site, y: float, log_scale: float, both: bool) -> Array:
+    """Average the products of observables that are needed; the force of layer 2 if `both`."""
+    pairs, with_log, with_slopes, fourth, log_square = _sums(one, two, y, log_scale, both)
+    rows, n = one.rows, len(one.rows)
+    up, right = FIRST > 0, SECOND > 0
+    # 1 - m^2 is four times the product of the chances of both signs; the connected correlation is
+    # 4 (p_++ p_-- - p_+- p_-+).
+    connected = np.zeros((n, 16))
+    connected[:, 3] = 4 * rows[:, 0] * rows[:, 3]
+    connected[:, 6] = -4 * rows[:, 1] * rows[:, 2]
+    forms = {
+        _REST: 4 * outer(rows * up, rows * ~up),
+        _REST + 1: 4 * outer(rows * right, rows * ~right),
+        _CHI: connected,
+        _PRODUCT: outer(rows * FIRST, rows * SECOND),
+    }
+    stacked = np.stack(list(forms.values()), axis=1)
+    halves = (stacked @ fourth[:, QUADRUPLE_PLACES].reshape(n, 16, 16), stacked)
+    left, right_half = (x.transpose(1, 0, 2).reshape(len(forms), -1) for x in halves)
     gram = np.zeros((_OBSERVABLES, _OBSERVABLES))
-    for block in blocks(len(one.rows), _OBSERVABLES // 2 * len(two.rows)):
-        rows = one.rows[block]
-        zeta = rows @ columns
-        log_zeta = np.log(zeta)
-        root = np.exp((0.5 * y) * (log_zeta - log_scale))
-        inverse = root / zeta
-        observables = np.empty((_OBSERVABLES, *zeta.shape))
-        up, down = ((rows * (sign == FIRST)) @ columns for sign in (1, -1))
-        right, left = ((rows * (sign == SECOND)) @ columns for sign in (1, -1))
-        observables[_ONE] = root
-        observables[_LOG] = (log_zeta + one.missing[block, None] + two.missing) * root
-        observables[_REST] = 4 * up * down / zeta * inverse
-        observables[_REST + 1] = 4 * right * left / zeta * inverse
-        # p_++ p_-- - p_+- p_-+ is a quarter of the connected correlation.
-        states = [np.outer(rows[:, k], columns[k]) for k in range(4)]
-        connected = states[0] * states[3] - states[1] * states[2]
-        observables[_CHI] = 4 * connected / zeta * inverse
-        observables[_PRODUCT] = (up - down) * (right - left) / zeta * inverse
-        observables[_FORCE] = (one.slopes[block] @ columns) * inverse
-        observables[_FORCE + 1] = (rows @ slopes) * inverse
-        flat = observables.reshape(_OBSERVABLES, -1)
-        gram += flat @ flat.T
+    gram[np.ix_(list(forms), list(forms))] = left @ right_half.T
+    whole = outer(rows, rows)
+    for place, form in ((_ONE, whole), *forms.items()):
+        gram[_ONE, place] = np.vdot(pairs[:, PAIR_PLACES], form)
+        gram[_LOG, place] = np.vdot(with_log[:, PAIR_PLACES], form)
+    gram[_ONE, _LOG], gram[_LOG, _LOG] = gram[_LOG, _ONE], log_square
+    gram[_FORCE, _FORCE] = np.vdot(pairs[:, PAIR_PLACES], outer(one.slopes, one.slopes))
+    if both:
+        gram[_FORCE + 1, _FORCE + 1] = np.vdot(with_slopes[:, PAIR_PLACES], whole)
     return gram
+
+
+def _sums(
+    one: Site, two: Site, y: float, log_scale: float, both: bool
+) -> tuple[Array, Array, Array, Array, float]:
+    r"""Sums over the second site, one row for each node of the first.
+
+    :math:`\zeta^{y-2}` times vv, the same times log zeta, times the products of the slopes,
+    :math:`\zeta^{y-4}` times vvvv; and the sum of zeta^y log^2 zeta over all pairs.
+    """
+    columns, n = two.rows.T.copy(), len(one.rows)
+    second = pair_products(two.rows)
+    third = pair_products(two.slopes) if both else second[:, :0]
+    products, fourth_products = np.hstack([second, third]), quadruple_products(two.rows)
+    pairs, with_log = np.empty((n, products.shape[1])), np.empty((n, 10))
+    fourth = np.empty((n, fourth_products.shape[1]))
+    log_square = 0.0
+    for block in blocks(n, len(two.rows)):
+        zeta = one.rows[block] @ columns
+        log_zeta = np.log(zeta)
+        weight = log_zeta * (y - 4)
+        weight -= y * log_scale
+        np.exp(weight, out=weight)
+        if y < 1:
+            weight *= one.weight[block, None] * two.weight
+        np.matmul(weight, fourth_products, out=fourth[block])
+        zeta *= zeta
+        weight *= zeta
+        np.matmul(weight, products, out=pairs[block])
+        log_zeta += one.missing[block, None]
+        log_zeta += two.missing
+        weight *= log_zeta
+        np.matmul(weight, second, out=with_log[block])
+        weight *= zeta
+        log_square += float(np.vdot(weight, log_zeta))
+    return pairs[:, :10], with_log, pairs[:, 10:], fourth, log_square
 
 
 def _tangent(gram: Array, y: float, layers: list[int]) -> Tangent:
