@@ -1,0 +1,1 @@
+"""Message passing: belief propagation, and the searches for fixed points built on it."""
