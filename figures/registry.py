@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from figures.annealed import FIGURE as ANNEALED
 from figures.counts import FIGURE as COUNTS
+from figures.dynamics_threshold import FIGURE as DYNAMICS_THRESHOLD
 from figures.figure import Figure, Scale
 from figures.local_entropies import FIGURE as LOCAL_ENTROPIES
 from figures.phase_diagram import FIGURE as PHASE_DIAGRAM
@@ -15,7 +16,15 @@ from rmtheory.errors import InvalidInputError
 
 FIGURES: dict[str, Figure] = {
     figure.name: figure
-    for figure in (ANNEALED, STABILITY, LOCAL_ENTROPIES, YSTAR, PHASE_DIAGRAM, COUNTS)
+    for figure in (
+        ANNEALED,
+        STABILITY,
+        LOCAL_ENTROPIES,
+        YSTAR,
+        PHASE_DIAGRAM,
+        COUNTS,
+        DYNAMICS_THRESHOLD,
+    )
 }
 
 

@@ -41,8 +41,9 @@ def analyse(raw: xr.Dataset, control: Control, *, seed: int, cap: int | None = N
     -------
     Dataset
         As of :func:`rmsim.thresholds.summary.summarise`, with ``threshold``, ``threshold_error``,
-        ``threshold_status``, ``width``, ``width_error`` and ``fit_p_value`` for each n: NaN where
-        the status says that there is none.
+        ``threshold_status``, ``threshold_method``, ``width``, ``width_error`` and ``fit_p_value``
+        for each n: NaN where the status says that there is none, and no width where the method is
+        interpolation.
     """
     data = summarise(raw, control, cap)
     found = [_at(data.sel(n=n), control, (seed, int(n))) for n in data["n"].values]
@@ -56,6 +57,7 @@ def analyse(raw: xr.Dataset, control: Control, *, seed: int, cap: int | None = N
     for name, column in columns.items():
         data[name] = ("n", np.array([np.nan if x is None else x for x in column]))
     data["threshold_status"] = ("n", np.array([str(c.status) for c in found]))
+    data["threshold_method"] = ("n", np.array([str(c.method) for c in found]))
     for name, meaning in _MEANING.items():
         data[name].attrs["long_name"] = meaning
     return data

@@ -2,14 +2,17 @@
 
 A logistic curve (:mod:`rmsim.thresholds.logistic`) is fitted to the counts; its middle is the
 answer only if the counts themselves, made monotone, pass 1/2 inside the grid. The error is that of
-a bootstrap: counts are drawn anew from the fitted curve and fitted again. Where the curve does not
-fit (deviance above that of its own resamples) the error grows with the root of their ratio.
+a bootstrap: counts are drawn anew from the fitted curve and fitted again. A curve that fits poorly
+(a deviance that few of its own resamples have) has an error larger by the root of the ratio. Where
+it does not fit at all, as where some samples never succeed, the monotone counts are interpolated
+instead, and drawn anew themselves.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,8 +27,8 @@ Array = NDArray[np.float64]
 #: Largest share of resamples without a crossing inside the grid.
 _MOST_OUTSIDE = 0.05
 
-#: Share of resamples with a larger deviance below which the curve is said not to fit.
-_POOR_FIT = 0.1
+#: Shares of resamples with a larger deviance below which a curve fits poorly, and not at all.
+_POOR_FIT, _NO_FIT = 0.1, 0.005
 
 
 class CrossingStatus(StrEnum):
@@ -53,6 +56,8 @@ class Crossing:
         Width w of the logistic curve: from 27 % to 73 % it takes 2 w.
     p_value : float or None
         Share of resamples that the curve fits worse than the data.
+    method : str
+        ``logistic`` or ``interpolation``, which has no width; empty if there is no 50 % point.
     """
 
     status: CrossingStatus
@@ -61,6 +66,7 @@ class Crossing:
     width: float | None = None
     width_error: float | None = None
     p_value: float | None = None
+    method: Literal["logistic", "interpolation", ""] = ""
 
 
 def crossing(
@@ -109,16 +115,17 @@ def crossing(
     if slope <= 0 or not points[0] <= centre <= points[-1]:
         return Crossing(CrossingStatus.UNRESOLVED)
     generator = np.random.default_rng(np.random.SeedSequence(seed))
-    drawn = generator.binomial(
-        m.astype(np.int64), logistic.curve(points, centre, slope), (count, len(m))
+    again = logistic.fit(
+        points, _drawn(generator, logistic.curve(points, centre, slope), m, count), m
     )
-    again = logistic.fit(points, drawn.astype(float), m)
     inside = again.converged & (again.slope > 0)
     inside &= (again.centre >= points[0]) & (again.centre <= points[-1])
     if inside.mean() < 1 - _MOST_OUTSIDE:
         return Crossing(CrossingStatus.UNRESOLVED)
     centres, widths = again.centre[inside], 1 / again.slope[inside]
     p_value = float(np.mean(again.deviance[inside] >= best.deviance[0]))
+    if p_value < _NO_FIT:
+        return _interpolated(points, rising, m, _drawn(generator, k / m, m, count), p_value)
     misfit = 1.0
     if p_value < _POOR_FIT:
         misfit = float(np.sqrt(best.deviance[0] / again.deviance[inside].mean()))
@@ -135,7 +142,38 @@ def crossing(
         1 / slope,
         misfit * _half_width(widths),
         p_value,
+        "logistic",
     )
+
+
+def _drawn(generator: np.random.Generator, p: Array, m: Array, count: int) -> Array:
+    """Counts as another measurement might have given them, (count, points)."""
+    return generator.binomial(m.astype(np.int64), p, (count, len(m))).astype(float)
+
+
+def _interpolated(x: Array, rising: Array, m: Array, drawn: Array, p_value: float) -> Crossing:
+    """Return where straight lines between the monotone fractions `rising` pass 1/2."""
+    value, step, jump = _passage(x, rising)
+    again = [
+        _passage(x, monotone)[0]
+        for row in drawn
+        if (monotone := optimize.isotonic_regression(row / m, weights=m).x)[0] < 0.5 < monotone[-1]
+    ]
+    if len(again) < (1 - _MOST_OUTSIDE) * len(drawn):
+        return Crossing(CrossingStatus.UNRESOLVED)
+    # How the curve runs between two values is not known: it may jump anywhere there.
+    error = float(np.hypot(_half_width(np.array(again)), step * jump / np.sqrt(12)))
+    return Crossing(CrossingStatus.FOUND, value, error, p_value=p_value, method="interpolation")
+
+
+def _passage(x: Array, rising: Array) -> tuple[float, float, float]:
+    """Return where 1/2 is passed, and by which step of x and of the fraction."""
+    low = int(np.flatnonzero(rising < 0.5)[-1])
+    high = int(np.flatnonzero(rising > 0.5)[0])
+    step, jump = float(x[high] - x[low]), float(rising[high] - rising[low])
+    if high > low + 1:  # exactly one half in between
+        return float(x[low + 1] + x[high - 1]) / 2, step, jump
+    return float(x[low] + step * (0.5 - rising[low]) / jump), step, jump
 
 
 def _half_width(values: Array) -> float:

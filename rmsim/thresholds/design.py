@@ -89,22 +89,25 @@ class Design:
         swept = ("jd",) if self.control == "jd" else ("lam_left", "lam_right")
         names = (
             *("layers", "jd", "lam_left", "lam_right", "rho", "symmetric", "algorithm"),
-            *("update", "p", "max_sweeps", "dtype", "device"),
+            *("update", "max_sweeps", "dtype", "device"),
         )
         return {name: getattr(self, name) for name in names if name not in swept}
 
     def grid(self) -> Grid:
-        """The points: sizes, values, batches."""
+        """The points: sizes, values, the one p, batches."""
         axes: dict[str, tuple[Scalar, ...]] = {
             "n": self.sizes,
             self.control: self.values,
+            "p": (self.p,),
             "samples": batches(self.samples, self.batch),
         }
         return Grid.product(axes, self.fixed())
 
 
 def sweep_of(designs: Design | tuple[Design, ...], seed: int = 0) -> Sweep:
-    """Return the sweep of a design, or of several that differ in sizes, values and samples only.
+    """Return the sweep of a design, or of several that differ in its axes only.
+
+    The axes are sizes, values of the coupling, p and samples.
 
     Batches do not enter the seed: sample k is the same network in whichever batch. The coupling
     does, so that points at different couplings are independent, as the errors assume.

@@ -54,7 +54,7 @@ def success_panel(axis: Axes, data: xr.Dataset, control: str) -> None:
         axis.errorbar(
             x, y, np.maximum(bars, 0), fmt="o", ms=3, lw=0.9, color=colour, label=f"{int(n)}"
         )
-        if np.isfinite(row["threshold"]):
+        if np.isfinite(row["width"]):
             fine = np.linspace(x[0], x[-1], 300)
             fitted = curve(fine, float(row["threshold"]), 1 / float(row["width"]))
             axis.plot(fine, fitted, lw=1, color=colour)

@@ -43,7 +43,7 @@ def summarise(raw: xr.Dataset, control: str, cap: int | None = None) -> xr.Datas
     Parameters
     ----------
     raw : Dataset
-        Of :func:`gather`: every sample.
+        Of :func:`gather`: every sample, of one p.
     control : str
         The coupling that was swept.
     cap : int, optional
