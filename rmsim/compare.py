@@ -49,6 +49,17 @@ def mean_count(chain: Chain, n: int) -> float:
     return math.exp(_log_mean_count(chain, n))
 
 
+def annealed_entropy(chain: Chain, n: int) -> float:
+    """Annealed entropy log E[Z] per neuron with `n` neurons a layer, exact.
+
+    Examples
+    --------
+    >>> print(f"{annealed_entropy(Chain(1, 0.4), 2000):.6f}")
+    0.270727
+    """
+    return _log_mean_count(chain, n) / (n * chain.finite_layers)
+
+
 def mean_count_unit_variance(chain: Chain, n: int) -> float:
     """z^N with sigma = 1, as the paper has it for N -> inf: wrong at finite N, for tests.
 

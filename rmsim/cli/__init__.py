@@ -10,6 +10,7 @@ import typer
 
 from rmsim.cli.enumerate import enumerate_command
 from rmsim.cli.relax import relax_command
+from rmsim.cli.solve import solve_command
 from rmsim.cli.thresholds import thresholds_command
 from rmtheory.cli.run import run_app
 
@@ -42,6 +43,7 @@ def _options(
 
 app.command("enumerate")(enumerate_command)
 app.command("relax")(relax_command)
+app.command("solve")(solve_command)
 app.command("thresholds")(thresholds_command)
 
 
