@@ -76,13 +76,18 @@ def critical(
             model = LocalModel(Chain(int(count), **{**fixed, coupling: end}))
             tracker = CurveTracker(model, tracker)  # the curves are next to each other
             near = float(found.d.value)
-            verdicts.append(monotonicity(model.chain, tracker=tracker, near=near).verdict)
+            judged = monotonicity(model.chain, tracker=tracker, near=near)
+            verdicts.append(judged.verdict)
         if verdicts != [Verdict.NOT_MONOTONE, Verdict.MONOTONE]:
             raise NotConvergedError(
                 f"the verdicts at {coupling} = {found.low:.9g} and {found.high:.9g} are "
                 f"{verdicts[0]} and {verdicts[1]}"
             )
         quantities["verdict_low"], quantities["verdict_high"] = map(str, verdicts)
+        quantities["verdict_join"] = (
+            f"d = {judged.d_join:.2g}, where S_I* differs from the dilute gas by "
+            f"{judged.difference or 0:.1%}"
+        )
     name = "the gap" if gap else "the representation manifold"
     io.Report(
         f"Threshold of {name}, {count} layer{'s' if count == 2 else ''}",
@@ -98,6 +103,7 @@ def critical(
             "minimum_high": "and at the upper end",
             "verdict_low": "S_I*(d) on 0 < d <= 0.45 at the lower end",
             "verdict_high": "and at the upper end",
+            "verdict_join": "where the limit d -> 0 takes over",
         },
     ).show(json, out)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,8 @@ from rmtheory.cli import output as io
 from rmtheory.cli.local_entropy import required
 from rmtheory.cli.progress import counting
 from rmtheory.errors import InvalidInputError, NotConvergedError
+
+_PICTURES = (".png", ".pdf", ".svg")
 
 
 def curve(
@@ -51,8 +54,7 @@ def curve(
         raise InvalidInputError("d_min", d_min, f"below d_max = {d_max}")
     target = Path(required("out", None if out is None else str(out)))
     check_folder("out", target)
-    if plot is not None:
-        check_folder("plot", plot)
+    check_picture(plot)
     parameters = {**chain.parameters(), "d_min": low, "d_max": high, "points": count}
     begun = time.perf_counter()
 
@@ -76,7 +78,7 @@ def curve(
         plot_curve(data, str(chain), plot)
     typer.echo(f"{count} points of {chain} in {target}" + (f" and {plot}" if plot else ""))
     if chain.layers == 1:
-        typer.echo(f"the saddle q0 = 0 is stable for d below {lost}")
+        typer.echo(f"distance at which the saddle q0 = 0 loses its stability: {lost}")
 
 
 def _q0_lost(chain: Chain) -> str:
@@ -87,8 +89,17 @@ def _q0_lost(chain: Chain) -> str:
 
     try:
         return str(q0_loss(chain.exact.jd))
-    except NotConvergedError:
-        return "0.45 at least: no loss was found"
+    except NotConvergedError as problem:
+        return f"none ({problem})"
+
+
+def check_picture(path: Path | None) -> None:
+    """Refuse a picture that cannot be drawn or written before the work begins."""
+    if path is None:
+        return
+    check_folder("plot", path)
+    if path.suffix.lower() not in _PICTURES:
+        raise InvalidInputError("plot", str(path), f"a file ending in {', '.join(_PICTURES)}")
 
 
 def check_folder(argument: str, path: Path) -> None:
@@ -97,6 +108,8 @@ def check_folder(argument: str, path: Path) -> None:
         raise InvalidInputError(argument, str(path), "a file in a folder that exists")
     if path.is_dir():
         raise InvalidInputError(argument, str(path), "a file, not a folder")
+    if not os.access(path.parent, os.W_OK):
+        raise InvalidInputError(argument, str(path), "a file in a folder that can be written")
 
 
 def _distance(argument: str, text: str) -> float:

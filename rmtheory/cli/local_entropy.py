@@ -14,6 +14,9 @@ from rmtheory.errors import InvalidInputError
 DistanceOption = Annotated[
     str | None, typer.Option("--d", metavar="NUMBER", help="Distance, between 0 and 1/2.")
 ]
+#: A hundred digits take half a minute.
+MOST_DIGITS = 100
+
 WantedDigits = Annotated[
     str | None,
     typer.Option("--digits", metavar="COUNT", help="Digits wanted: any for L = 1, 12 for L = 2."),
@@ -111,7 +114,7 @@ def required(argument: str, text: str | None) -> str:
 
 def wanted_digits(text: str | None) -> int | None:
     """Return the number of digits asked for, if any."""
-    return None if text is None else checks.integer("digits", text, 1, checks.MAX_DIGITS)
+    return None if text is None else checks.integer("digits", text, 1, MOST_DIGITS)
 
 
 def _exact(argument: str, text: str | None) -> str:

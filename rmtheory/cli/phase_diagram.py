@@ -12,7 +12,7 @@ import typer
 
 from rmtheory import checks
 from rmtheory.cli import output as io
-from rmtheory.cli.curve import check_folder
+from rmtheory.cli.curve import check_folder, check_picture
 from rmtheory.cli.local_entropy import required
 from rmtheory.cli.progress import counting
 from rmtheory.errors import InvalidInputError
@@ -48,8 +48,7 @@ def phase_diagram(
         raise InvalidInputError("layers", layers, "2 for the phase diagram")
     target = Path(required("out", None if out is None else str(out)))
     check_folder("out", target)
-    if plot is not None:
-        check_folder("plot", plot)
+    check_picture(plot)
     request = Request(
         checks.integer("points", points, 3, 1000), float(checks.exact_real("width", width))
     )

@@ -72,7 +72,7 @@ def small_distance(chain: Chain, d: float) -> SmallDistance:
         return math.log(gas.distance(math.exp(log_rho))) - math.log(d)
 
     if distance(high) < 0:
-        raise OutsideValidityError(f"d = {d:g} is beyond the dilute regime of {chain}")
+        raise OutsideValidityError(f"d = {d:.10g} is beyond the dilute regime of {chain}")
     rho = math.exp(optimize.brentq(distance, low, high, xtol=1e-14))
     rhos = np.full(gas.layers, rho)
     y = gas.y_star(rhos)
@@ -151,7 +151,9 @@ class _Gas:
         start = np.log(np.append(y, rhos))
         root, info, flag, _ = optimize.fsolve(equations, start, xtol=1e-13, full_output=True)
         if flag != 1 or float(np.abs(info["fvec"]).max()) > 1e-9:
-            raise NotConvergedError(f"no balance between the layers of {self.chain} at d = {d:g}")
+            raise NotConvergedError(
+                f"no balance between the layers of {self.chain} at d = {d:.10g}"
+            )
         return math.exp(root[0]), np.exp(root[1:])
 
 

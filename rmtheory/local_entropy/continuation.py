@@ -65,7 +65,7 @@ class CurveTracker:
         refined = refine_ystar(self.model, d, float(unknowns[0]), unknowns[1:], tol, slope_tol)
         if abs(math.log(refined.moments.y / unknowns[0])) > _LARGEST_JUMP:
             raise NotConvergedError(
-                f"the branch y*(d) was lost at d = {d:g}: y jumped from {unknowns[0]:.4g} to "
+                f"the branch y*(d) was lost at d = {d:.10g}: y jumped from {unknowns[0]:.4g} to "
                 f"{refined.moments.y:.4g} when the quadrature was refined"
             )
         self.add(d, refined.moments.y, refined.moments.qhat)
@@ -90,8 +90,8 @@ class CurveTracker:
                 step /= 2
                 if step < _LEAST_STEP:
                     raise NotConvergedError(
-                        f"the continuation of y*(d) from d = {_d(here):.4g} towards d = {d:.4g} "
-                        f"stopped at d = {_d(there):.4g}: {problem}"
+                        f"the continuation of y*(d) from d = {_d(here):.10g} towards d = {d:.10g} "
+                        f"stopped at d = {_d(there):.10g}: {problem}"
                     ) from None
                 continue
             here = there

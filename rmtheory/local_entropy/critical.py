@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 
 from rmtheory.chain import Chain
-from rmtheory.errors import InvalidInputError, NotConvergedError
+from rmtheory.errors import InvalidInputError, NotConvergedError, OutsideValidityError
 from rmtheory.estimate import Estimate, Tier
 from rmtheory.local_entropy.continuation import CurveTracker
 from rmtheory.local_entropy.extrema import Minimum, least_entropy, least_slope
@@ -117,6 +117,7 @@ def critical_coupling(
     tol = 1e-11 if layers == 1 else min(1e-8, width * 1e-3)
     other = jd if coupling == "lam" else lam
     guess = _guess(layers, coupling, kind, other)
+    _check_exists(layers, coupling, kind, other)
     found = bracket(chain_at, kind, guess, width, tol)
     return Critical(kind, coupling, found)
 
@@ -188,12 +189,10 @@ def bracket(
     seed: Seed | None = None,
 ) -> Bracket:
     """Bracket the zero of the minimum over d along any one-parameter family of chains."""
-    search = _Search(chain_at, kind, tol, seed)
+    search = _Search(chain_at, kind, tol, width, seed)
     root = search.root(guess, 0.05 * width)
     low, high = root - 0.4 * width, root + 0.4 * width
-    # The slope has to be known to a fraction of its change across half the bracket.
-    allowed = 0.1 * width * search.rate(root)
-    at_low, at_high = search.beside(low, allowed), search.beside(high, allowed)
+    at_low, at_high = search.beside(low), search.beside(high)
     if not at_low.value < -at_low.error or not at_high.value > at_high.error:
         raise NotConvergedError(
             f"the {kind} threshold near {chain_at(root)} is not resolved to {width:g}: the minima "
@@ -226,6 +225,28 @@ def _family(
     raise InvalidInputError("coupling", coupling, "jd or lam")
 
 
+def _check_exists(layers: int, coupling: Coupling, kind: Kind, other: float | None) -> None:
+    """Refuse where the given coupling alone is beyond the threshold: none is left to find."""
+    if layers == 1 or other is None:
+        return
+    # The thresholds on the axes; near them only, since that of lambda takes a while.
+    if coupling == "lam":
+        if other < 0.99 * _CORE_GUESS[kind]:
+            return
+        end = critical_coupling(1, "jd", kind=kind)
+    else:
+        if abs(other) < 0.99 * _PAIR_GUESS[kind]:
+            return
+        end = critical_coupling(2, "lam", jd=0.0, kind=kind, width=1e-4)
+    if abs(other) > end.low:
+        what = "S_I* is monotone" if kind == "rm" else "there is no gap"
+        given = "jd" if coupling == "lam" else "lam"
+        raise OutsideValidityError(
+            f"there is no critical {coupling} at {given} = {other:g}, which is beyond the "
+            f"threshold {end.high:.6g} at {coupling} = 0: {what} for every {coupling} > 0"
+        )
+
+
 def _guess(layers: int, coupling: Coupling, kind: Kind, other: float | None) -> float:
     """First guess: the boundary is roughly an arc between its two ends on the axes."""
     core, pair = _CORE_GUESS[kind], _PAIR_GUESS[kind]
@@ -242,9 +263,15 @@ class _Search:
     """Root of the minimum over d as a function of the coupling."""
 
     def __init__(
-        self, chain_at: Callable[[float], Chain], kind: Kind, tol: float, seed: Seed | None
+        self,
+        chain_at: Callable[[float], Chain],
+        kind: Kind,
+        tol: float,
+        width: float,
+        seed: Seed | None,
     ) -> None:
         self.chain_at, self.kind, self.tol, self.seed = chain_at, kind, tol, seed
+        self.width = width
         self.tracker: CurveTracker | None = None
         #: Minima found so far, by coupling.
         self.known: dict[float, Minimum] = {}
@@ -253,16 +280,22 @@ class _Search:
         """Minimum over d at coupling x, started from the last one."""
         tracker = self._tracker(x)
         near = self._near(x)
-        find = least_slope if self.kind == "rm" else least_entropy
-        self.known[x] = find(tracker, near, self.tol)
+        if self.kind == "rm":
+            self.known[x] = least_slope(tracker, near, self.tol, self._slope_tol(x))
+        else:
+            self.known[x] = least_entropy(tracker, near, self.tol)
         return self.known[x]
 
-    def rate(self, x: float) -> float:
-        """Rate at which the minimum grows with the coupling, from the two known next to `x`."""
+    def _slope_tol(self, x: float) -> float:
+        """How well the slope is to be known: a fraction of its change across half the bracket."""
+        if len(self.known) < 2:
+            return math.inf
         a, b = sorted(self.known, key=lambda known: abs(known - x))[:2]
-        return abs((self.known[b].value - self.known[a].value) / (b - a))
+        rate = abs((self.known[b].value - self.known[a].value) / (b - a))
+        # Near an axis the minimum hardly depends on the coupling between two distant points.
+        return max(0.05 * self.width * rate, 1e-9)
 
-    def beside(self, x: float, slope_tol: float) -> Minimum:
+    def beside(self, x: float) -> Minimum:
         """Minimum at a coupling next to known ones, from the single point where it must be.
 
         The value there is above the minimum by no more than its error says: the place is
@@ -270,7 +303,8 @@ class _Search:
         """
         d = self._near(x)
         assert d is not None
-        point = self._tracker(x).solve(d, self.tol, slope_tol if self.kind == "rm" else math.inf)
+        slope_tol = self._slope_tol(x) if self.kind == "rm" else math.inf
+        point = self._tracker(x).solve(d, self.tol, slope_tol)
         nearest = min(self.known, key=lambda known: abs(known - x))
         shift = 0.1 * abs(math.log(d / self.known[nearest].d)) + 1e-4
         if self.kind == "rm":
@@ -292,7 +326,10 @@ class _Search:
                 low = max(low, x) if f < 0 else low
                 high = min(high, x) if f > 0 else high
             x2 = x1 - f1 * (x1 - x0) / (f1 - f0) if f1 != f0 else 0.5 * (x0 + x1)
-            x2 = min(max(x2, x1 - 0.05), x1 + 0.05)
+            x2 = max(min(max(x2, x1 - 0.05), x1 + 0.05), 0.0)
+            if x2 == 0 and low == -math.inf:
+                self._check_begin()
+                low = 0.0
             if not low < x2 < high:
                 x2 = 0.5 * (low + high)
             x0, f0, x1 = x1, f1, x2
@@ -302,6 +339,14 @@ class _Search:
         raise NotConvergedError(
             f"the {self.kind} threshold was not found: stopped at {x1:.8g}, minimum {f1:.1e}"
         )
+
+    def _check_begin(self) -> None:
+        """Refuse if there is no threshold because its far side reaches down to coupling 0."""
+        if self.minimum(0.0).value > 0:
+            what = "S_I* is monotone" if self.kind == "rm" else "there is no gap"
+            raise OutsideValidityError(
+                f"there is no threshold at a coupling > 0: {what} already for {self.chain_at(0.0)}"
+            )
 
     def _tracker(self, x: float) -> CurveTracker:
         model = LocalModel(self.chain_at(x))

@@ -32,7 +32,9 @@ class Minimum:
     curvature: float = 0.0
 
 
-def least_slope(tracker: CurveTracker, near: float | None, tol: float) -> Minimum:
+def least_slope(
+    tracker: CurveTracker, near: float | None, tol: float, slope_tol: float = math.inf
+) -> Minimum:
     """Find the least slope dS_I*/dd over d, close to `near` or by a scan."""
     widths = [0.03, 0.006] if tol < 1e-9 else [0.03]
     if near is None:
@@ -42,7 +44,7 @@ def least_slope(tracker: CurveTracker, near: float | None, tol: float) -> Minimu
 
     def slope(log_d: float) -> float:
         if log_d not in points:
-            points[log_d] = tracker.solve(math.exp(log_d), tol)
+            points[log_d] = tracker.solve(math.exp(log_d), tol, slope_tol)
         return points[log_d].moments.slope
 
     middle, moved = math.log(near), math.inf

@@ -117,9 +117,12 @@ class Moments:
 
     @property
     def terms(self) -> float:
-        """Sum of the sizes of the terms of L S_E, each of which is rounded."""
+        """Sum of the sizes of the terms of L S_E, each of which is rounded.
+
+        The integral itself is rounded too, which changes its logarithm however small that is.
+        """
         y, total = self.y, self._sum(self.qhat)
-        return abs(self.log_norm) + y * abs(self.mean_log) + y * y * self.d * total + y
+        return 1 + abs(self.log_norm) + y * abs(self.mean_log) + y * y * self.d * total + y
 
     def saddle_jacobian(self) -> Array:
         """Derivatives of the saddle residuals with respect to qhat."""

@@ -23,6 +23,9 @@ _ROUGH, _FINE = 1e-8, 1e-12
 #: Relative rounding of the averages: the sums over the nodes gather a few units.
 ROUNDING = 16 * float(np.finfo(float).eps)
 
+#: Range of y and qhat; y* grows beyond it at very small d, and for large J_D at small d.
+_LEAST, _LARGEST = 1e-12, 1e8
+
 _MOST_STEPS = 60
 _LARGEST_STEP = math.log(2.0)
 
@@ -55,7 +58,7 @@ def solve_saddle(
         qhat,
         (level, model.coarse),
         inverse,
-        f"d = {d:g}, y = {y:g}",
+        f"d = {d:.10g}, y = {y:g}",
     )
 
 
@@ -78,7 +81,7 @@ def solve_ystar(
         guess,
         (level, model.coarse),
         inverse,
-        f"d = {d:g}, y = y*",
+        f"d = {d:.10g}, y = y*",
     )
 
 
@@ -118,14 +121,17 @@ def _newton(
         # The coarse quadrature is not worth more digits; at the fine ones rounding is reached when
         # a small step no longer shrinks. At small d the terms of S_E are large and cancel.
         noise = np.full(unknowns.size, ROUNDING)
-        noise[-1] *= moments.terms
+        if unknowns.size > moments.qhat.size:  # the last equation is S_E = 0
+            noise[-1] *= moments.terms
         shake = float((np.abs(inverse) @ noise / unknowns).max())
         stalled = size < max(1e-6, 3 * shake) and len(steps) > 1 and size > 0.3 * steps[-2]
         if size < (_FINE if chord else _ROUGH) or stalled:
             return Solution(moments, inverse, size)
         unknowns = unknowns * np.exp(step * min(1.0, _LARGEST_STEP / size))
-        if unknowns.max() > 1e7 or unknowns.min() < 1e-12:
-            break
+        if unknowns.max() > _LARGEST or unknowns.min() < _LEAST:
+            raise NotConvergedError(
+                f"y or qhat left the range {_LEAST:g} to {_LARGEST:g} at {where}"
+            )
     raise NotConvergedError(
         f"Newton found no saddle point at {where}: last step {steps[-1]:.1e} after {len(steps)}"
     )

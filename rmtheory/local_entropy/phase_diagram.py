@@ -157,7 +157,11 @@ def phase_diagram(
     """
     if jobs < 1:
         raise InvalidInputError("jobs", jobs, "an integer >= 1")
-    parts.mkdir(parents=True, exist_ok=True)
+    try:
+        parts.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        reason = f"in a folder that can be written ({problem.strerror})"
+        raise InvalidInputError("out", str(parts), reason) from None
     segments = [
         (kind, chunk.tolist())
         for kind in KINDS

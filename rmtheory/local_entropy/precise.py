@@ -89,7 +89,7 @@ def precise_point(
     Parameters
     ----------
     jd, d, y : real
-        Self-coupling, distance 0 < d < 1/2 and y >= 1, exactly as typed.
+        Self-coupling, distance 0 < d < 1/2 and y > 0, exactly as typed.
     digits : int
         Significant digits wanted, up to 100; a number that is nearly 0 may get fewer, with an
         error below 10^-(digits + 2).
@@ -101,8 +101,8 @@ def precise_point(
     """
     coupling, distance, digits = _arguments(jd, d, digits)
     exponent = checks.exact_real("y", y)
-    if exponent < 1:
-        raise InvalidInputError("y", y, "a real number >= 1")
+    if exponent <= 0:
+        raise InvalidInputError("y", y, "a number > 0")
     model = LocalModel(Chain(1, coupling))
     at, power = float(distance), float(exponent)
     start = refine_saddle(model, at, power, guess_qhat(model, at, power), _START_TOL)

@@ -86,7 +86,7 @@ def q0_stability(jd: float, d: float, y: float, qhat: ArrayLike, level: int) -> 
 def q0_at(jd: float, point: Refined) -> Estimate:
     """M0 at a solved point, the errors of its y and qhat included."""
     moments = point.moments
-    d, y, qhat = (1 - moments.q1) / 2, moments.y, float(moments.qhat[0])
+    d, y, qhat = moments.d, moments.y, float(moments.qhat[0])
     here = q0_stability(jd, d, y, qhat, point.level)
     error = here.error
     for dy, dq in ((1e-5 * y, 0.0), (0.0, 1e-5 * qhat)):

@@ -49,7 +49,7 @@ def refine_saddle(model: LocalModel, d: float, y: float, qhat: Array, tol: float
     def solve(guess: Moments | None, level: int, inverse: Array | None) -> Solution:
         return solve_saddle(model, d, y, qhat if guess is None else guess.qhat, level, inverse)
 
-    return _refine(solve, model.coarse, tol, math.inf, False, f"d = {d:g}, y = {y:g}")
+    return _refine(solve, model.coarse, tol, math.inf, False, f"d = {d:.10g}, y = {y:g}")
 
 
 def refine_ystar(
@@ -62,7 +62,7 @@ def refine_ystar(
             return solve_ystar(model, d, y, qhat, level, inverse)
         return solve_ystar(model, d, guess.y, guess.qhat, level, inverse)
 
-    refined = _refine(solve, model.coarse, tol, slope_tol, True, f"d = {d:g}, y = y*")
+    refined = _refine(solve, model.coarse, tol, slope_tol, True, f"d = {d:.10g}, y = y*")
     check_physical(refined.moments, d)
     return refined
 
@@ -70,9 +70,9 @@ def refine_ystar(
 def check_physical(moments: Moments, d: float) -> None:
     """Refuse the spurious roots that Newton may fall on."""
     if moments.y < 1:
-        raise NotConvergedError(f"a root with y = {moments.y:g} < 1 at d = {d:g} is spurious")
+        raise NotConvergedError(f"a root with y = {moments.y:g} < 1 at d = {d:.10g} is spurious")
     if moments.internal > np.log(2.0):
-        raise NotConvergedError(f"a root with S_I above log 2 at d = {d:g} is spurious")
+        raise NotConvergedError(f"a root with S_I above log 2 at d = {d:.10g} is spurious")
 
 
 def _refine(

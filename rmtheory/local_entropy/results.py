@@ -22,6 +22,9 @@ _QUADRATURE = "trapezoid quadrature, two resolutions"
 #: Digits that the float64 quadrature can give; more are computed for one layer only.
 FLOAT_DIGITS = 12
 
+#: Least distance: y* is beyond all bounds long before.
+LEAST_D = 1e-12
+
 #: Accuracy of a single point when none is asked for; curves of two layers aim at 1e-9.
 SINGLE_TOL = 1e-11
 
@@ -144,7 +147,7 @@ def ystar(
         zeros = count_zeros(model, solved.moments)
         if zeros != 1:
             raise NotConvergedError(
-                f"S_E has {zeros} zeros in y at d = {float(exact_d):g}, so y* is not settled"
+                f"S_E has {zeros} zeros in y at d = {float(exact_d):.10g}, so y* is not settled"
             )
     result = ystar_from(chain, float(exact_d), solved)
     if not precise:
@@ -181,6 +184,8 @@ def _distance(d: checks.RealLike) -> Fraction:
     exact = checks.exact_real("d", d)
     if not 0 < 2 * exact < 1:
         raise InvalidInputError("d", d, "strictly between 0 and 1/2")
+    if float(exact) < LEAST_D:
+        raise InvalidInputError("d", d, f"at least {LEAST_D:g}")
     return exact
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from rmtheory.errors import NotConvergedError
@@ -16,6 +18,9 @@ _LEAST, _MOST = 1e-9, 1e4
 #: y is raised by this factor until S_E turns negative.
 _GROWTH = 1.35
 _LARGEST_Y = 1e5
+
+#: Least step in log y of a scan.
+_LEAST_STEP = 0.05
 
 
 def guess_qhat(model: LocalModel, d: float, y: float) -> Array:
@@ -32,7 +37,7 @@ def guess_qhat(model: LocalModel, d: float, y: float) -> Array:
         low, top = top, top + np.log(3.0)
         if top > high:
             raise NotConvergedError(
-                f"no qhat below {_MOST:g} solves the saddle at d={d:g}, y={y:g}"
+                f"no qhat below {_MOST:g} solves the saddle at d = {d:.10g}, y={y:g}"
             )
     while top - low > 0.05:
         middle = 0.5 * (low + top)
@@ -43,7 +48,9 @@ def guess_qhat(model: LocalModel, d: float, y: float) -> Array:
         else:
             top = middle
         if top < np.log(2 * _LEAST):
-            raise NotConvergedError(f"no qhat > 0 solves the saddle point at d = {d:g}, y = {y:g}")
+            raise NotConvergedError(
+                f"no qhat > 0 solves the saddle point at d = {d:.10g}, y = {y:g}"
+            )
     return np.full(model.unknowns, np.exp(0.5 * (low + top)))
 
 
@@ -53,13 +60,13 @@ def guess_ystar(model: LocalModel, d: float) -> Moments:
     moments = solve_saddle(model, d, y, guess_qhat(model, d, y), model.coarse).moments
     if moments.external <= 0:
         raise NotConvergedError(
-            f"S_E = {moments.external:.2e} <= 0 at y = {y:g}, d = {d:g}: no y* > 1 exists"
+            f"S_E = {moments.external:.2e} <= 0 at y = {y:g}, d = {d:.10g}: no y* > 1 exists"
         )
     while True:
         before = moments
         y *= _GROWTH
         if y > _LARGEST_Y:
-            raise NotConvergedError(f"S_E stays positive up to y = {before.y:g} at d = {d:g}")
+            raise NotConvergedError(f"S_E stays positive up to y = {before.y:g} at d = {d:.10g}")
         moments = solve_saddle(model, d, y, _follow(before, y), model.coarse).moments
         if moments.external <= 0:
             break
@@ -69,20 +76,37 @@ def guess_ystar(model: LocalModel, d: float) -> Moments:
 def count_zeros(model: LocalModel, root: Moments, reach: float = 4.0, points: int = 12) -> int:
     """Count the sign changes of S_E between y = 1 and `reach` times the root found.
 
-    One is what the definition of y* (the largest y with S_E >= 0) presumes.
+    One is what the definition of y* (the largest y with S_E >= 0) presumes. The scan is of `points`
+    values of y; it ends early where the saddle is lost, as it may be far beyond the root.
     """
     grid = np.geomspace(1.02, reach * root.y, points)
+    below = _signs(model, root, grid[grid < root.y][::-1])
+    above = _signs(model, root, grid[grid > root.y])
+    # The root itself lies between: S_E changes there from what is below it to what is above.
+    return int(np.count_nonzero(np.diff(below[::-1] + above)))
+
+
+def _signs(model: LocalModel, start: Moments, grid: Array) -> list[bool]:
+    """Signs of S_E at the y of `grid`, followed from `start`."""
     signs: list[bool] = []
-    d = (1 - root.q1) / 2
-    moments = root
-    for y in grid[grid < root.y][::-1]:
-        moments = solve_saddle(model, d, float(y), _follow(moments, float(y)), model.coarse).moments
-        signs.insert(0, moments.external > 0)
-    moments = root
-    for y in grid[grid > root.y]:
-        moments = solve_saddle(model, d, float(y), _follow(moments, float(y)), model.coarse).moments
+    moments = start
+    for y in grid:
+        try:
+            moments = _walk(model, moments, float(y))
+        except NotConvergedError:
+            break
         signs.append(moments.external > 0)
-    return int(np.count_nonzero(np.diff(signs)))
+    return signs
+
+
+def _walk(model: LocalModel, moments: Moments, y: float) -> Moments:
+    """Solve the saddle at `y` from that of another y, in smaller steps where one is too long."""
+    try:
+        return solve_saddle(model, moments.d, y, _follow(moments, y), model.coarse).moments
+    except NotConvergedError:
+        if abs(math.log(y / moments.y)) < _LEAST_STEP:
+            raise
+    return _walk(model, _walk(model, moments, math.sqrt(y * moments.y)), y)
 
 
 def _follow(moments: Moments, y: float) -> Array:

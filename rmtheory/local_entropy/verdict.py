@@ -2,11 +2,13 @@
 
 The sign of the envelope slope decides, without differences: it is computed from d_max down to a
 distance where the dilute gas of flips (:mod:`asymptotics`) describes the curve, and its least
-value is refined. Below that distance the slope grows like log(1/d).
+value is refined. Below that distance the slope grows like log(1/d): the curve is handed over to the
+gas only if the two agree within a few times the order of the corrections, sqrt(d log(1/d)).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -14,13 +16,16 @@ import numpy as np
 
 from rmtheory import checks
 from rmtheory.chain import Chain
-from rmtheory.errors import InvalidInputError
+from rmtheory.errors import InvalidInputError, NotConvergedError, OutsideValidityError
 from rmtheory.estimate import Estimate, Tier
-from rmtheory.local_entropy.asymptotics import small_distance
+from rmtheory.local_entropy.asymptotics import SmallDistance, small_distance
 from rmtheory.local_entropy.continuation import CurveTracker
 from rmtheory.local_entropy.extrema import SCAN_TOL, least_slope
 from rmtheory.local_entropy.model import LocalModel
 from rmtheory.local_entropy.refine import Refined
+
+#: How many times the order of its corrections the gas may be off where the curve is handed over.
+_CORRECTION = 4.0
 
 
 class Verdict(StrEnum):
@@ -43,10 +48,11 @@ class Monotonicity:
     d_least: float
     #: Where the numerical curve hands over to the dilute gas of flips.
     d_join: float
-    #: Slope there, numerical and of the gas, and the relative difference of S_I*.
+    #: Slope there, numerical and of the gas, and the relative difference of S_I*; None where the
+    #: gas does not describe the limit, as for J_D above 0.6745.
     slope_join: float
-    slope_gas: float
-    difference: float
+    slope_gas: float | None
+    difference: float | None
 
 
 def monotonicity(
@@ -77,12 +83,21 @@ def monotonicity(
     value, error, d_least = end.moments.slope, end.slope_error, d_max
     if dips:
         deepest = min(dips, key=lambda k: slopes[k])
-        dip = least_slope(tracker, _distance(scan[deepest]) if near is None else near, tol)
+        dip = least_slope(tracker, scan[deepest].moments.d if near is None else near, tol)
         if dip.value < value:
             value, error, d_least = dip.value, dip.error, dip.d
     join = scan[-1]
-    gas = small_distance(chain, _distance(join))
-    joined = join.moments.slope > 0 and gas.slope > 0 and slopes[-1] > slopes[-2]
+    gas = _gas(chain, join.moments.d)
+    difference = None if gas is None else join.moments.phi / gas.internal - 1
+    joined = (
+        gas is not None
+        and difference is not None
+        and len(slopes) > 1
+        and join.moments.slope > 0
+        and gas.slope > 0
+        and slopes[-1] > slopes[-2]
+        and abs(difference) < _CORRECTION * gas_correction(join.moments.d)
+    )
     if value < -error:
         verdict = Verdict.NOT_MONOTONE
     elif value > error and joined:
@@ -95,11 +110,23 @@ def monotonicity(
         d_max,
         Estimate(value, error, Tier.ESTIMATED, "least envelope slope along y*(d)"),
         d_least,
-        d_join=_distance(join),
+        d_join=join.moments.d,
         slope_join=join.moments.slope,
-        slope_gas=gas.slope,
-        difference=join.moments.phi / gas.internal - 1,
+        slope_gas=None if gas is None else gas.slope,
+        difference=difference,
     )
+
+
+def gas_correction(d: float) -> float:
+    """Relative order sqrt(d log(1/d)) of what the dilute gas leaves out."""
+    return math.sqrt(d * math.log(1 / d))
+
+
+def _gas(chain: Chain, d: float) -> SmallDistance | None:
+    try:
+        return small_distance(chain, d)
+    except OutsideValidityError:
+        return None
 
 
 def default_tol(model: LocalModel) -> float:
@@ -112,12 +139,13 @@ def _scan(tracker: CurveTracker, d_max: float) -> list[Refined]:
     largest_y = 1000.0 if tracker.model.chain.layers == 1 else 100.0
     points: list[Refined] = []
     for d in d_max * 0.72 ** np.arange(60):
-        point = tracker.solve(float(d), SCAN_TOL)
+        try:
+            point = tracker.solve(float(d), SCAN_TOL)
+        except NotConvergedError:
+            if not points:
+                raise
+            break  # y* has grown too large: the last point has to agree with the limit d -> 0
         points.append(point)
         if point.moments.y > largest_y and d < 0.02:
             break
     return points
-
-
-def _distance(point: Refined) -> float:
-    return (1 - point.moments.q1) / 2
