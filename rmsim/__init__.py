@@ -1,5 +1,8 @@
-"""Simulator of asymmetric recurrent networks (dynamics, enumeration, message passing, learning).
+"""Simulator of asymmetric recurrent networks: dynamics, enumeration, thresholds, sweeps.
 
-The simulator is built on the types of :mod:`rmtheory`, which it otherwise calls only to compare
-its measurements with the theory. It has no public function yet.
+It is built on the types and the infrastructure of :mod:`rmtheory` (parameters, errors, files,
+processes) and calls its physics only to compare, in :mod:`rmsim.compare`. Nothing is imported
+here, so that the command line answers before torch is loaded: see :mod:`rmsim.network`,
+:mod:`rmsim.couplings`, :mod:`rmsim.dynamics`, :mod:`rmsim.enumeration`, :mod:`rmsim.thresholds`
+and :mod:`rmsim.sweep`.
 """
