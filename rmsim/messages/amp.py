@@ -51,7 +51,8 @@ class Beliefs:
     messages : Messages
         The last ones, all finite.
     free_entropy, entropy : Tensor, (samples,), float64
-        Phi and S = Phi - f m; estimates of log counts only where `converged`.
+        Phi and S = Phi - f m; estimates of log counts only where `converged`. Phi is 0 where
+        it diverged.
     pair : Tensor, (samples, layers - 1)
         Overlap of consecutive layers, the mean of s^l_i s^{l+1}_i.
     """
@@ -117,6 +118,7 @@ def belief_propagation(
     run.go(products, pull, shift, cap)
     final = run.underway.final
     value = free_entropy(products, final, pull, shift)
+    value = value.masked_fill(run.status == Outcome.DIVERGED, 0.0)  # its squares may overflow
     entropy = value - (pull.double() * final.m.double()).sum((-1, -2))
     shifted = final.omega if shift is None else final.omega + shift
     pair = site(final.c + pull, shifted, final.v, bonds_of(couplings)).pair.mean(-1)
