@@ -200,7 +200,8 @@ def test_no_limit_is_claimed_where_growth_is_not_rejected() -> None:
     limit = limit_of(fit_trends(n, 0.3 * np.sqrt(np.log(n)), sigma))
     assert (limit.value, limit.error) == (None, None)
     assert "ln ln N" in limit.verdict or "sqrt(ln N)" in limit.verdict
-    assert "three sizes" in limit_of(fit_trends(n[:2], [0.5, 0.6], sigma[:2])).verdict
+    assert "four sizes" in limit_of(fit_trends(n[:3], [0.5, 0.6, 0.65], sigma[:3])).verdict
+    assert fit_trends(n[:2], [0.5, 0.6], sigma[:2]) == ()
 
 
 def test_bound() -> None:

@@ -31,7 +31,9 @@ def plot_thresholds(data: xr.Dataset, control: str, title: str, path: Path) -> N
     for trend in trends_of(data)[0]:
         if trend.p_value >= REJECTED:
             right.plot(sizes, trend(sizes), lw=1, label=formula(trend.form))
-    right.set(xscale="log", xlabel="$N$", ylabel=f"50 % point in {SYMBOLS[control]}")
+    right.set(xscale="log", xticks=data["n"].values, xticklabels=[f"{n}" for n in data["n"].values])
+    right.minorticks_off()
+    right.set(xlabel="$N$", ylabel=f"50 % point in {SYMBOLS[control]}")
     if right.get_legend_handles_labels()[0]:
         right.legend(fontsize=7)
     with replacing(path, "plot") as temporary:

@@ -50,6 +50,9 @@ FORMS: Mapping[str, tuple[Callable[[Array], Array], bool]] = {
 #: A form is rejected if chi^2 is exceeded by chance less often than this.
 REJECTED = 0.05
 
+#: Degrees of freedom, below which no limit is stated: a line through three points fits too easily.
+_LEAST_DOF = 2
+
 
 @dataclass(frozen=True)
 class Trend:
@@ -128,8 +131,8 @@ def _fit(form: str, basis: Array, y: Array, sigma: Array) -> Trend:
 
 def limit_of(trends: tuple[Trend, ...]) -> Limit:
     """Return the limit of infinite size that the fits allow to state."""
-    if not trends:
-        return Limit("none: at least three sizes with a 50 % point are needed")
+    if not trends or trends[0].dof < _LEAST_DOF:
+        return Limit("none: at least four sizes with a 50 % point are needed")
     kept = [trend for trend in trends if trend.p_value >= REJECTED]
     if not kept:
         return Limit("none: no form fits")
@@ -138,5 +141,5 @@ def limit_of(trends: tuple[Trend, ...]) -> Limit:
         return Limit(f"none: growth without limit, {endless[0]}, is not rejected")
     low = min(trend.a - trend.a_error for trend in kept)
     high = max(trend.a + trend.a_error for trend in kept)
-    forms = " and ".join(trend.form for trend in kept)
-    return Limit(f"limit of {forms}", (low + high) / 2, math.fabs(high - low) / 2)
+    forms = " or ".join(trend.form for trend in kept)
+    return Limit(f"if {forms} holds", (low + high) / 2, math.fabs(high - low) / 2)
