@@ -39,6 +39,8 @@ autodoc_default_options = {
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True
+# Shapes in the types of parameters, such as (samples, layers, n), are words and no references.
+suppress_warnings = ["ref.python"]
 napoleon_google_docstring = False
 napoleon_numpy_docstring = True
 napoleon_use_rtype = False
