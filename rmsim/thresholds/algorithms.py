@@ -64,7 +64,38 @@ def run_dynamics(
     return Outcomes(status, sweeps, period, found.device)
 
 
-ALGORITHMS: Mapping[str, Algorithm] = {"dynamics": run_dynamics}
+def run_reinforced(
+    network: Network, samples: range, seed: int, settings: Mapping[str, Any]
+) -> Outcomes:
+    """Reinforced BP once in each network, under `r0` and `dr`, until r is 0.95 or the cap."""
+    from rmsim.dynamics import Status
+    from rmsim.messages.ensemble import reinforce_samples
+    from rmsim.messages.outcome import Outcome
+    from rmsim.messages.reinforced import Schedule
+
+    schedule = Schedule(settings["r0"], settings["dr"])
+    found = reinforce_samples(
+        network,
+        samples,
+        seed,
+        schedule=schedule,
+        max_iterations=min(settings["max_sweeps"], schedule.iterations),
+        dtype=settings["dtype"],
+        device=settings["device"],
+    )
+    status, iterations, solved = (
+        tensor.numpy() for tensor in (found.status, found.iterations, found.solved)
+    )
+    ended = np.full(status.shape, int(Status.CAP), dtype=np.int64)
+    ended[status == Outcome.CYCLING] = int(Status.CYCLE)
+    ended[solved] = int(Status.FIXED_POINT)
+    return Outcomes(ended, iterations, solved.astype(np.int64), found.device)
+
+
+ALGORITHMS: Mapping[str, Algorithm] = {"dynamics": run_dynamics, "rbp": run_reinforced}
+
+#: Parameters of a point that only some algorithms have.
+OWN_SETTINGS: Mapping[str, tuple[str, ...]] = {"rbp": ("r0", "dr")}
 
 
 def algorithm_named(name: str) -> Algorithm:
@@ -74,7 +105,7 @@ def algorithm_named(name: str) -> Algorithm:
     --------
     >>> algorithm_named("annealing")
     Traceback (most recent call last):
-    rmtheory.errors.InvalidInputError: algorithm must be one of dynamics, got annealing
+    rmtheory.errors.InvalidInputError: algorithm must be one of dynamics, rbp, got annealing
     """
     if name not in ALGORITHMS:
         raise InvalidInputError("algorithm", name, f"one of {', '.join(ALGORITHMS)}")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from rmsim.sweep import Grid, Sweep
 from rmsim.sweep.grid import Scalar
-from rmsim.thresholds.algorithms import algorithm_named
+from rmsim.thresholds.algorithms import OWN_SETTINGS, algorithm_named
 from rmsim.thresholds.measure import batches, network_of
 from rmtheory import checks
 from rmtheory.errors import InvalidInputError
@@ -46,7 +46,9 @@ class Design:
     algorithm : str
         What looks for fixed points, of :data:`rmsim.thresholds.algorithms.ALGORITHMS`.
     update, p, max_sweeps : optional
-        Settings of the dynamics.
+        Settings of the dynamics; `max_sweeps` is the cap of every algorithm.
+    r0, dr : float
+        Settings of reinforced BP, see :class:`rmsim.messages.reinforced.Schedule`.
     dtype, device : str
         Precision and place.
     batch : int
@@ -67,6 +69,8 @@ class Design:
     update: str = "synchronous"
     p: float = 1.0
     max_sweeps: int = 1000
+    r0: float = 0.0
+    dr: float = 0.01
     dtype: str = "float32"
     device: str = "auto"
     batch: int = BATCH
@@ -78,11 +82,24 @@ class Design:
         checks.integer("batch", self.batch, 1)
         checks.integer("max_sweeps", self.max_sweeps, 1)
         algorithm_named(self.algorithm)
+        if self.algorithm != "dynamics":
+            self._check_messages()
         if self.control == "lam" and self.layers < 2:
             raise InvalidInputError("lam", "values to sweep", "left out for a single layer")
         for n in self.sizes:
             for value in self.values:
                 network_of({**self.fixed(), "n": n, self.control: value})
+
+    def _check_messages(self) -> None:
+        """Refuse, before the sweep, what message passing has no equations or no use for."""
+        from rmsim.messages.reinforced import Schedule
+
+        Schedule(self.r0, self.dr)
+        plain = {"rho": 1.0, "symmetric": False, "p": 1.0, "update": "synchronous"}
+        for name, value in plain.items():
+            if getattr(self, name) != value:
+                allowed = f"{value} for the algorithm {self.algorithm}"
+                raise InvalidInputError(name, getattr(self, name), allowed)
 
     def fixed(self) -> dict[str, Any]:
         """The parameters that all points have in common."""
@@ -90,6 +107,7 @@ class Design:
         names = (
             *("layers", "jd", "lam_left", "lam_right", "rho", "symmetric", "algorithm"),
             *("update", "max_sweeps", "dtype", "device"),
+            *OWN_SETTINGS.get(self.algorithm, ()),
         )
         return {name: getattr(self, name) for name in names if name not in swept}
 
