@@ -284,7 +284,7 @@ def test_two_layers_cycle_unless_masked(p: float, fixed: int, cycles: int) -> No
 
 def test_unknown_algorithm_and_bad_designs_are_refused() -> None:
     for changes, name in (
-        ({"algorithm": "rbp"}, "algorithm"),
+        ({"algorithm": "magic"}, "algorithm"),
         ({"sizes": ()}, "n"),
         ({"sizes": (1,)}, "n"),
         ({"rho": 0.0}, "rho"),
