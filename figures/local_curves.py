@@ -1,7 +1,7 @@
 """The nine curves y*(d), S_I*(d) of the paper, shared by two figures.
 
-The paper shows d above 0.01 or so. Here the curves go down to where y* is several tens, and the
-dilute gas of flips (:mod:`rmtheory.local_entropy.asymptotics`) carries them on to d = 0.
+The paper shows d above 0.01 or so. Here those of one layer go down to d = 1e-5, those of two to
+where y* is several tens, and the dilute gas of flips (:mod:`rmtheory.local_entropy.asymptotics`) carries them on to d = 0.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from rmtheory.provenance import parameters_hash
 #: Layers, J_D, lambda, and the least d at the scales tiny, quick and paper. For two layers it is
 #: where y* reaches some tens, and the quadrature in four dimensions becomes slow.
 _CURVES = (
-    (1, 0.05, 0.0, 1e-3, 1e-4, 1e-4),
-    (1, 0.07, 0.0, 1e-3, 1e-4, 1e-4),
-    (1, 0.1, 0.0, 1e-3, 1e-4, 1e-4),
+    (1, 0.05, 0.0, 1e-3, 1e-5, 1e-6),
+    (1, 0.07, 0.0, 1e-3, 1e-5, 1e-6),
+    (1, 0.1, 0.0, 1e-3, 1e-5, 1e-6),
     (2, 0.05, 0.2, 3e-2, 1e-3, 5e-4),
     (2, 0.05, 0.3, 3e-2, 2e-3, 1e-3),
     (2, 0.05, 0.4, 3e-2, 3.5e-3, 2e-3),
