@@ -20,7 +20,7 @@ from rmsim.couplings.dense import DenseChain
 from rmsim.messages.free_entropy import free_entropy
 from rmsim.messages.outcome import Outcome
 from rmsim.messages.products import Products
-from rmsim.messages.site import site
+from rmsim.messages.site import LEAST_VARIANCE, site
 from rmsim.messages.step import Messages, bonds_of, first_messages, step
 from rmsim.messages.underway import Underway
 from rmtheory import checks
@@ -40,8 +40,9 @@ class Beliefs:
     Parameters
     ----------
     status : Tensor of int8, (samples,)
-        An :class:`Outcome`: CONVERGED, PARAMAGNET (converged to m = 0), CYCLING, UNCONVERGED or
-        DIVERGED. Anything but the first two is no solution.
+        An :class:`Outcome`: CONVERGED, PARAMAGNET (converged to m = 0), POLARISED (to |m| = 1,
+        where no variance is left), CYCLING, UNCONVERGED or DIVERGED. Anything but the first two
+        is no solution.
     iterations : Tensor of int64, (samples,)
         Iterations made.
     residual : Tensor, (samples,), float64
@@ -124,7 +125,9 @@ def belief_propagation(
     pair = site(final.c + pull, shifted, final.v, bonds_of(couplings)).pair.mean(-1)
     unmagnetised = final.m.flatten(1).abs().amax(1) < SMALL * limit
     paramagnet = (run.status == Outcome.CONVERGED) & unmagnetised
+    certain = (run.status == Outcome.CONVERGED) & (final.v.flatten(1).amax(1) < LEAST_VARIANCE)
     status = run.status.masked_fill(paramagnet, int(Outcome.PARAMAGNET))
+    status = status.masked_fill(certain, int(Outcome.POLARISED))
     return Beliefs(status, run.iterations, run.residual, run.period, final, value, entropy, pair)
 
 

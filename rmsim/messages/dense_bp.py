@@ -25,7 +25,7 @@ import torch
 from rmsim.couplings.dense import DenseChain
 from rmsim.messages.amp import SMALL, checked_tolerance, fitted
 from rmsim.messages.outcome import Outcome
-from rmsim.messages.site import Bonds, factors_of, log_odds, log_partition
+from rmsim.messages.site import LEAST_VARIANCE, Bonds, factors_of, log_odds, log_partition
 from rmsim.messages.step import MOST_FIELD, bonds_of
 from rmtheory import checks
 
@@ -37,7 +37,8 @@ class EdgeBeliefs:
     Parameters
     ----------
     status : Tensor of int8, (samples,)
-        An :class:`Outcome`: CONVERGED, PARAMAGNET, UNCONVERGED or DIVERGED.
+        An :class:`Outcome`: CONVERGED, PARAMAGNET, POLARISED, UNCONVERGED or
+        DIVERGED.
     iterations : Tensor of int64, (samples,)
         Iterations made.
     residual : Tensor, (samples,), float64
@@ -175,5 +176,7 @@ def _solve(
         h, u, c = new_h, new_u, new_c
         if residual < limit:
             small = bool(h.tanh().abs().amax() < SMALL * limit)
+            certain = bool(v.amax() < LEAST_VARIANCE)
             status = Outcome.PARAMAGNET if small else Outcome.CONVERGED
+            status = Outcome.POLARISED if certain else status
     return int(status), done, residual, h.tanh(), edges.free_entropy(h, u)

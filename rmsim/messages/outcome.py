@@ -14,7 +14,7 @@ class Outcome(IntEnum):
     UNCONVERGED = 3  # neither within max_iterations; raise it, or reinforce more slowly
     CYCLING = 4  # the messages, or the signs of a search, repeat with a period above 1
     DIVERGED = 5  # a number left the range of its type; the last finite state is returned
-    POLARISED = 6  # every spin is certain, and some constraint fails; reinforce more slowly
+    POLARISED = 6  # every spin is certain, but is no solution; reinforce more slowly
     MARGINAL = 7  # a fixed point in float32 but not in float64; use dtype float64
 
     @property
