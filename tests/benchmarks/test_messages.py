@@ -1,0 +1,105 @@
+"""How fast message passing is, against its products measured in the same run: ``make bench``.
+
+What is compared is stored in ``extra_info`` of every benchmark, and printed with ``-s``. The two
+sides take turns, so that a busy machine slows both.
+"""
+
+import math
+import time
+from collections.abc import Callable
+
+import pytest
+import torch
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from rmsim.couplings import draw_dense
+from rmsim.messages.ensemble import reinforce_samples
+from rmsim.messages.products import Products
+from rmsim.messages.step import Messages, first_messages, random_fields, step
+from rmsim.network import Network
+from rmtheory import Chain
+
+
+def note(benchmark: BenchmarkFixture, **values: float) -> None:
+    benchmark.extra_info.update({name: float(f"{value:.4g}") for name, value in values.items()})
+    print("", *(f"{name} = {value:.4g}" for name, value in values.items()))
+
+
+def in_turn(*works: Callable[[], object], rounds: int = 20) -> list[float]:
+    """Least time of each work, over rounds in which every one has its turn."""
+    least = [math.inf] * len(works)
+    for _ in range(rounds + 1):
+        for index, work in enumerate(works):
+            start = time.perf_counter()
+            work()
+            least[index] = min(least[index], time.perf_counter() - start)
+    return least
+
+
+def warmed(n: int, layers: int, samples: int) -> tuple[Products, Messages]:
+    """Networks with messages some reinforced iterations from the start."""
+    network = Network(n, Chain(layers, 0.35, 0.3))
+    products = Products(draw_dense(network, 0, range(samples)))
+    messages = first_messages(random_fields(0, range(samples), layers, n))
+    for _ in range(10):
+        messages = step(products, messages, 0.3 * messages.h)
+    return products, messages
+
+
+@pytest.mark.parametrize(
+    ("n", "layers", "samples"), [(4000, 1, 1), (4000, 2, 1), (1000, 1, 16), (200, 1, 64)]
+)
+def test_iteration_against_its_products(
+    benchmark: BenchmarkFixture, n: int, layers: int, samples: int
+) -> None:
+    """An iteration, against J m and J^T g by the fastest of the ways that torch has."""
+    products, messages = warmed(n, layers, samples)
+    m, g, pull = messages.m, messages.g, 0.3 * messages.h
+    matrices = products.couplings.matrices.view(-1, n, n)
+    rows, sides = m.view(-1, 1, n), g.view(-1, 1, n)
+
+    def batched() -> None:
+        torch.bmm(rows, matrices.transpose(1, 2))
+        torch.bmm(sides, matrices)
+
+    def one_by_one() -> None:
+        for matrix, x, y in zip(matrices, rows[:, 0], sides[:, 0], strict=True):
+            torch.mv(matrix, x)
+            torch.mv(matrix.T, y)
+
+    benchmark(step, products, messages, pull)
+    whole, *ways = in_turn(lambda: step(products, messages, pull), batched, one_by_one)
+    note(benchmark, seconds=whole, products=min(ways), ratio=whole / min(ways))
+    if n == 4000:  # small networks spend as long on their sites, and are noted
+        assert whole / min(ways) <= 1.5
+
+
+def test_batch_against_single_networks(benchmark: BenchmarkFixture) -> None:
+    """An iteration of 64 networks of 200 neurons together, and of one after another."""
+    products, messages = warmed(200, 1, 64)
+    pull = 0.3 * messages.h
+    every = torch.arange(64)
+    parts = [(k, messages.pick(every[k : k + 1])) for k in range(64)]
+
+    def singles() -> None:
+        for k, one in parts:
+            step(products, one, pull[k : k + 1], active=[k])
+
+    benchmark(step, products, messages, pull)
+    together, apart = in_turn(lambda: step(products, messages, pull), singles)
+    note(benchmark, together=together, apart=apart, times_faster=apart / together)
+    assert apart / together > 2
+
+
+def test_reinforced_at_the_coupling_of_the_paper(benchmark: BenchmarkFixture) -> None:
+    """N = 4000, J_D = 0.35, dr = 0.01: at least 9 seeds of 10 in fewer than 250 iterations."""
+    network = Network(4000, Chain(1, 0.35))
+    found = benchmark.pedantic(reinforce_samples, (network, 10), rounds=1)
+    quick = found.solved & (found.iterations < 250)
+    note(
+        benchmark,
+        solved=float(quick.sum()),
+        most_iterations=float(found.iterations.max()),
+        mean_iterations=float(found.iterations.double().mean()),
+    )
+    assert int(quick.sum()) >= 9
