@@ -1,7 +1,8 @@
 """The nine curves y*(d), S_I*(d) of the paper, shared by two figures.
 
 The paper shows d above 0.01 or so. Here those of one layer go down to d = 1e-5, those of two to
-where y* is several tens, and the dilute gas of flips (:mod:`rmtheory.local_entropy.asymptotics`) carries them on to d = 0.
+where y* is several tens, and the dilute gas of flips
+(:mod:`rmtheory.local_entropy.asymptotics`) carries them on to d = 0.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ _place: ContextVar[tuple[Path, str] | None] = ContextVar("place of finished part
 def keeping_parts(folder: Path, key: str) -> Iterator[None]:
     """Let a computation keep its parts in `folder`, removed once all is done.
 
-    Parts left there by other parameters, or by another version of `rmtheory`, are not used.
+    Parts left there by other parameters, or by another version of the packages, are not used.
     """
     token = _place.set((folder, key))
     try:
@@ -52,10 +52,11 @@ def parts_folder() -> Iterator[Path]:
 
 
 def source_hash() -> str:
-    """Return a hash of the sources of `rmtheory`."""
-    root = Path(rmtheory.__file__).parent
+    """Return a hash of the sources of `rmtheory` and `rmsim`."""
+    root = Path(rmtheory.__file__).parents[1]
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        digest.update(path.relative_to(root).as_posix().encode())
-        digest.update(path.read_bytes())
+    for package in ("rmtheory", "rmsim"):
+        for path in sorted((root / package).rglob("*.py")):
+            digest.update(path.relative_to(root).as_posix().encode())
+            digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
