@@ -30,6 +30,10 @@ _MOST_ARGUMENT = 1e9
 _TAIL = -30.0
 
 
+#: Above minus this, P(a) itself does not underflow, and is faster than its scaled form.
+_NEAR = 8.0
+
+
 class Bonds(NamedTuple):
     """Couplings within a site: J_D, to the previous and to the next layer."""
 
@@ -157,16 +161,24 @@ def _spins(
 
 def _normal(a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return log P(a) and n(a)/P(a), each without cancellation in either tail."""
-    size = a.abs()
-    scaled = torch.special.erfcx(size * math.sqrt(0.5))
-    exponent = -0.5 * size * size
-    density = exponent.exp()
-    upper = 0.5 * scaled * density  # P(-|a|)
+    exponent = -0.5 * a * a
+    density = exponent.exp() / math.sqrt(2 * math.pi)
     low = a < 0
+    size = a.abs() * math.sqrt(0.5)
+    if _all_above(a, -_NEAR):
+        upper = 0.5 * size.erfc()  # P(-|a|)
+        p = torch.where(low, upper, 1 - upper)
+        return torch.where(low, p.log(), torch.log1p(-upper)), density / p
+    scaled = torch.special.erfcx(size)
+    upper = math.sqrt(0.5 * math.pi) * scaled * density
     log_p = torch.where(low, (0.5 * scaled).log() + exponent, torch.log1p(-upper))
-    density = density / math.sqrt(2 * math.pi)
     hazard = torch.where(low, math.sqrt(2 / math.pi) / scaled, density / (1 - upper))
     return log_p, hazard
+
+
+def _all_above(a: torch.Tensor, limit: float) -> bool:
+    """Tell whether a shorter formula will do. Not asked on a GPU, which would have to wait."""
+    return a.device.type == "cpu" and bool(a.amin() > limit)
 
 
 def _joint(factors: Factors, c: torch.Tensor) -> list[torch.Tensor]:
@@ -212,6 +224,8 @@ def _responses(factors: Factors, joint: list[torch.Tensor]) -> tuple[torch.Tenso
 
 def _bend(a: torch.Tensor, hazard: torch.Tensor) -> torch.Tensor:
     """Return -d^2 log P(a)/da^2 = hazard (hazard + a), which lies between 0 and 1."""
+    if _all_above(a, _TAIL):
+        return hazard * (hazard + a)
     inverse = a.clamp(max=_TAIL).square().reciprocal()
     tail = 1 - inverse * (1 - inverse * (6 - 50 * inverse))
     return torch.where(a < _TAIL, tail, hazard * (hazard + a))

@@ -25,7 +25,7 @@ def note(benchmark: BenchmarkFixture, **values: float) -> None:
     print("", *(f"{name} = {value:.4g}" for name, value in values.items()))
 
 
-def in_turn(*works: Callable[[], object], rounds: int = 20) -> list[float]:
+def in_turn(*works: Callable[[], object], rounds: int = 50) -> list[float]:
     """Least time of each work, over rounds in which every one has its turn."""
     least = [math.inf] * len(works)
     for _ in range(rounds + 1):
