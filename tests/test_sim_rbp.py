@@ -10,6 +10,7 @@ import torch
 from rmsim.cli import run
 from rmsim.couplings import DenseChain, draw_dense
 from rmsim.dynamics import Status
+from rmsim.enumeration import enumerate_samples
 from rmsim.messages.ensemble import reinforce_samples
 from rmsim.messages.outcome import Outcome
 from rmsim.messages.reinforced import Schedule, reinforce
@@ -50,7 +51,7 @@ def test_slower_is_better() -> None:
     """At J_D = 0.15, N = 200: none at dr = 0.1, more at 0.003 than at 0.02."""
     network = Network(200, Chain(1, 0.15))
     solved = [
-        int(reinforce_samples(network, 10, seed=2, schedule=Schedule(dr=dr)).solved.sum())
+        int(reinforce_samples(network, 8, seed=2, schedule=Schedule(dr=dr)).solved.sum())
         for dr in (0.1, 0.02, 0.003)
     ]
     assert solved[0] == 0
@@ -115,11 +116,13 @@ def test_failures_have_names() -> None:
     )
     assert set(slow.status.tolist()) == {int(Outcome.PARAMAGNET)}
     assert float(slow.magnetisation.max()) < 1e-4
-    # Two neurons that chase each other have no fixed point, and the signs go round for ever.
-    chase = DenseChain(torch.tensor([[[[0.0, 1.0], [-1.0, 0.0]]]]), 0.1)
-    endless = reinforce(chase, Schedule(dr=0.01), max_iterations=300)
-    assert Outcome(int(endless.status)) in (Outcome.CYCLING, Outcome.POLARISED)
-    assert float(endless.min_margin) <= 0
+    tiny = reinforce_samples(
+        Network(5, Chain(1, 0.0)), 60, schedule=Schedule(dr=0.001), max_iterations=200
+    )
+    named = {Outcome.SOLVED, Outcome.PARAMAGNET, Outcome.UNCONVERGED, Outcome.CYCLING}
+    assert named <= {Outcome(int(status)) for status in tiny.status}
+    counts = enumerate_samples(Network(5, Chain(1, 0.0)), 60, seed=0).counts
+    assert 0 < int(tiny.solved.sum()) <= int((counts > 0).sum()) < 60
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -138,13 +141,13 @@ def test_restarts_only_where_needed_and_reproducibly() -> None:
     once = reinforce_samples(network, 12, seed=1, schedule=schedule)
     failed = ~once.solved
     assert 0 < int(failed.sum()) < 12
-    more = reinforce_samples(network, 12, seed=1, schedule=schedule, restarts=3)
+    more = reinforce_samples(network, 12, seed=1, schedule=schedule, restarts=2)
     assert int(more.solved.sum()) > int(once.solved.sum())
     assert bool((more.attempts[~failed] == 1).all())
     assert bool((more.attempts[failed] > 1).all())
     assert bool((more.iterations[failed] > once.iterations[failed]).all())
     assert torch.equal(more.state[~failed], once.state[~failed])
-    again = reinforce_samples(network, 12, seed=1, schedule=schedule, restarts=3)
+    again = reinforce_samples(network, 12, seed=1, schedule=schedule, restarts=2)
     assert torch.equal(more.state, again.state)
     other = reinforce_samples(network, 12, seed=2, schedule=schedule)
     assert not torch.equal(once.state, other.state)
