@@ -29,7 +29,7 @@ def _option(name: str, metavar: str, text: str) -> object:
 
 def solve_command(
     algorithm: Annotated[
-        str, _option("--algorithm", "NAME", "bp, rbp (reinforced BP) or dynamics.")
+        str, _option("--algorithm", "NAME", "bp, rbp (reinforced BP), dynamics or likelihood.")
     ] = "rbp",
     n: io.SizeOption = None,
     layers: io.LayersOption = "1",
@@ -43,16 +43,23 @@ def solve_command(
     r0: Annotated[
         str | None, _option("--r0", "NUMBER", "First reinforcement (rbp), 0 by default.")
     ] = None,
+    eta: Annotated[
+        str | None, _option("--eta", "STEP", "Size of the steps (likelihood), .3 by default.")
+    ] = None,
+    decay: Annotated[
+        str | None,
+        _option("--decay", "NUMBER", "Steps eta/(1 + decay t) (likelihood), 0 by default."),
+    ] = None,
     p: Annotated[
         str | None,
         _option("--p", "PROBABILITY", "Chance of an update (dynamics): 1, or .8 in a chain."),
     ] = None,
     max_iterations: Annotated[
         str | None,
-        _option("--max-iterations", "COUNT", "The cap: 500 (bp), r = .95 (rbp), 1000 (dynamics)."),
+        _option("--max-iterations", "COUNT", "The cap: 500 (bp), r = .95 (rbp), 1000 (others)."),
     ] = None,
     restarts: Annotated[
-        str | None, _option("--restarts", "COUNT", "New starts after a failure (rbp, dynamics).")
+        str | None, _option("--restarts", "COUNT", "New starts after a failure (not bp).")
     ] = None,
     seed: Annotated[str, _option("--seed", "SEED", "Seed of all random numbers.")] = "0",
     dtype: Annotated[str, _option("--dtype", "TYPE", "float32 or float64.")] = "float32",
@@ -86,6 +93,8 @@ def solve_command(
     given = {
         "dr": dr,
         "r0": r0,
+        "eta": eta,
+        "decay": decay,
         "p": p,
         "max_iterations": max_iterations,
         "restarts": restarts,

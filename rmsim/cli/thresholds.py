@@ -31,7 +31,7 @@ def _option(name: str, metavar: str, text: str) -> object:
 
 def thresholds_command(
     algorithm: Annotated[
-        str, _option("--algorithm", "NAME", "What looks for fixed points: dynamics or rbp.")
+        str, _option("--algorithm", "NAME", "What searches: dynamics, rbp or likelihood.")
     ] = "dynamics",
     n: Annotated[
         str | None, _option("--n", "VALUES", "Neurons a layer: 200,500 or start:stop:count.")
@@ -62,6 +62,7 @@ def thresholds_command(
         str, _option("--dr", "SPEED", "Growth of the reinforcement (rbp); quote it.")
     ] = "0.01",
     r0: Annotated[str, _option("--r0", "NUMBER", "First reinforcement (rbp).")] = "0",
+    eta: Annotated[str, _option("--eta", "STEP", "Size of the steps (likelihood).")] = "0.3",
     seed: Annotated[str, _option("--seed", "SEED", "Seed of all random numbers.")] = "0",
     dtype: Annotated[str, _option("--dtype", "TYPE", "float32 or float64.")] = "float32",
     device: Annotated[str, _option("--device", "NAME", "auto, cpu, cuda or cuda:0.")] = "auto",
@@ -106,6 +107,7 @@ def thresholds_command(
         max_sweeps=checks.integer("max_sweeps", max_sweeps, 1),
         dr=float(checks.exact_real("dr", dr)),
         r0=float(checks.exact_real("r0", r0)),
+        eta=float(checks.exact_real("eta", eta)),
         dtype=dtype,
         device=device,
         batch=checks.integer("batch", batch, 1),
@@ -173,8 +175,9 @@ def _design(typed: tuple[str | None, ...], **settings: Any) -> Design:
 def _title(design: Design) -> str:
     layers = "one layer" if design.layers == 1 else f"{design.layers} layers"
     masked = f", p = {design.p:g}" if design.p < 1 else ""
+    stepped = f", eta = {design.eta:g}" if design.algorithm == "likelihood" else ""
     reinforced = f", r0 = {design.r0:g}, dr = {design.dr:g}" if design.algorithm == "rbp" else ""
     return (
         f"Success of the {design.algorithm} within {design.max_sweeps} sweeps: {layers}"
-        f"{masked}{reinforced}, {design.samples} samples"
+        f"{masked}{reinforced}{stepped}, {design.samples} samples"
     )

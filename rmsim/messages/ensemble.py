@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import torch
 
-from rmsim.couplings import draw_dense
+from rmsim.couplings import DenseChain, draw_dense
 from rmsim.device import choose_device, choose_dtype
 from rmsim.messages.reinforced import Schedule, reinforce
 from rmsim.messages.search import Search, join_searches
@@ -55,6 +55,42 @@ def reinforce_samples(
     progress : callable, optional
         Told how many samples are done.
     """
+
+    def search(couplings: DenseChain, number: int, first: int) -> Search:
+        return reinforce(
+            couplings,
+            schedule,
+            restarts=restarts,
+            max_iterations=max_iterations,
+            seed=number,
+            first_sample=first,
+        )
+
+    return search_samples(
+        search, network, samples, seed, dtype=dtype, device=device, space=space, progress=progress
+    )
+
+
+def search_samples(
+    search: Callable[[DenseChain, int, int], Search],
+    network: Network,
+    samples: int | range,
+    seed: int = 0,
+    *,
+    dtype: str | torch.dtype = "float32",
+    device: str | torch.device = "auto",
+    space: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Search:
+    """Run any search in each of the disorder `samples`, as many together as there is room for.
+
+    Parameters
+    ----------
+    search : callable
+        (couplings, seed, number of their first sample) -> how it ended.
+    network, samples, seed, dtype, device, space, progress
+        As for :func:`reinforce_samples`.
+    """
     check_independent(network)
     chosen = samples if isinstance(samples, range) else range(checks.integer("samples", samples, 1))
     if len(chosen) == 0 or chosen.step != 1 or chosen.start < 0:
@@ -65,16 +101,8 @@ def reinforce_samples(
     parts: list[Search] = []
     for first in range(chosen.start, chosen.stop, count):
         some = range(first, min(chosen.stop, first + count))
-        parts.append(
-            reinforce(
-                draw_dense(network, number, some, dtype=kind, device=where),
-                schedule,
-                restarts=restarts,
-                max_iterations=max_iterations,
-                seed=number,
-                first_sample=first,
-            )
-        )
+        couplings = draw_dense(network, number, some, dtype=kind, device=where)
+        parts.append(search(couplings, number, first))
         if progress is not None:
             progress(some.stop - chosen.start)
     return join_searches(parts)

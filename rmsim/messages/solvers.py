@@ -17,6 +17,7 @@ from rmsim.dynamics import Status, least_margins, relax_samples
 from rmsim.dynamics.relax import checked_p
 from rmsim.messages.amp import belief_propagation
 from rmsim.messages.ensemble import check_independent
+from rmsim.messages.likelihood import MAX_ITERATIONS, Rate, optimise
 from rmsim.messages.outcome import Outcome
 from rmsim.messages.reinforced import Schedule, reinforce
 from rmsim.messages.search import Search
@@ -137,6 +138,25 @@ def solve_rbp(problem: Problem, settings: Mapping[str, Any]) -> Solution:
     return solution_of(found, used)
 
 
+def solve_likelihood(problem: Problem, settings: Mapping[str, Any]) -> Solution:
+    """Likelihood optimisation."""
+    rate = Rate(**{key: settings[key] for key in ("eta", "decay") if key in settings})
+    used = {
+        "eta": rate.eta,
+        "decay": rate.decay,
+        "max_iterations": settings.get("max_iterations", MAX_ITERATIONS),
+        "restarts": settings.get("restarts", 0),
+    }
+    found = optimise(
+        problem.couplings(),
+        rate,
+        restarts=used["restarts"],
+        max_iterations=used["max_iterations"],
+        seed=problem.seed,
+    )
+    return solution_of(found, used)
+
+
 def solution_of(found: Search, used: Mapping[str, Any]) -> Solution:
     """Return the answer of a search in one network."""
     state = found.state[0]
@@ -227,6 +247,10 @@ SOLVERS: Mapping[str, Solver] = {
     "dynamics": Solver(
         solve_dynamics,
         {"max_iterations": _positive, "restarts": _count, "p": lambda _, value: checked_p(value)},
+    ),
+    "likelihood": Solver(
+        solve_likelihood,
+        {"eta": _real, "decay": _real, "max_iterations": _positive, "restarts": _count},
     ),
 }
 

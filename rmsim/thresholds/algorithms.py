@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rmsim.network import Network
 from rmtheory.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from rmsim.messages.search import Search
 
 Counts = NDArray[np.int64]
 
@@ -68,9 +71,7 @@ def run_reinforced(
     network: Network, samples: range, seed: int, settings: Mapping[str, Any]
 ) -> Outcomes:
     """Reinforced BP once in each network, under `r0` and `dr`, until r is 0.95 or the cap."""
-    from rmsim.dynamics import Status
     from rmsim.messages.ensemble import reinforce_samples
-    from rmsim.messages.outcome import Outcome
     from rmsim.messages.reinforced import Schedule
 
     schedule = Schedule(settings["r0"], settings["dr"])
@@ -83,6 +84,40 @@ def run_reinforced(
         dtype=settings["dtype"],
         device=settings["device"],
     )
+    return _outcomes(found)
+
+
+def run_likelihood(
+    network: Network, samples: range, seed: int, settings: Mapping[str, Any]
+) -> Outcomes:
+    """Likelihood optimisation once in each network, with steps `eta`, until the cap."""
+    from rmsim.messages.ensemble import search_samples
+    from rmsim.messages.likelihood import Rate, optimise
+
+    rate = Rate(settings["eta"])
+    return _outcomes(
+        search_samples(
+            lambda couplings, number, first: optimise(
+                couplings,
+                rate,
+                max_iterations=settings["max_sweeps"],
+                seed=number,
+                first_sample=first,
+            ),
+            network,
+            samples,
+            seed,
+            dtype=settings["dtype"],
+            device=settings["device"],
+        )
+    )
+
+
+def _outcomes(found: Search) -> Outcomes:
+    """Return the outcomes of searches by message passing."""
+    from rmsim.dynamics import Status
+    from rmsim.messages.outcome import Outcome
+
     status, iterations, solved = (
         tensor.numpy() for tensor in (found.status, found.iterations, found.solved)
     )
@@ -92,10 +127,14 @@ def run_reinforced(
     return Outcomes(ended, iterations, solved.astype(np.int64), found.device)
 
 
-ALGORITHMS: Mapping[str, Algorithm] = {"dynamics": run_dynamics, "rbp": run_reinforced}
+ALGORITHMS: Mapping[str, Algorithm] = {
+    "dynamics": run_dynamics,
+    "rbp": run_reinforced,
+    "likelihood": run_likelihood,
+}
 
 #: Parameters of a point that only some algorithms have.
-OWN_SETTINGS: Mapping[str, tuple[str, ...]] = {"rbp": ("r0", "dr")}
+OWN_SETTINGS: Mapping[str, tuple[str, ...]] = {"rbp": ("r0", "dr"), "likelihood": ("eta",)}
 
 
 def algorithm_named(name: str) -> Algorithm:
@@ -103,9 +142,9 @@ def algorithm_named(name: str) -> Algorithm:
 
     Examples
     --------
-    >>> algorithm_named("annealing")
+    >>> algorithm_named("magic")
     Traceback (most recent call last):
-    rmtheory.errors.InvalidInputError: algorithm must be one of dynamics, rbp, got annealing
+    rmtheory.errors.InvalidInputError: algorithm must be one of dynamics, rbp, likelihood, got magic
     """
     if name not in ALGORITHMS:
         raise InvalidInputError("algorithm", name, f"one of {', '.join(ALGORITHMS)}")

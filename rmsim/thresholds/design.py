@@ -49,6 +49,8 @@ class Design:
         Settings of the dynamics; `max_sweeps` is the cap of every algorithm.
     r0, dr : float
         Settings of reinforced BP, see :class:`rmsim.messages.reinforced.Schedule`.
+    eta : float
+        Step of the likelihood optimisation, see :class:`rmsim.messages.likelihood.Rate`.
     dtype, device : str
         Precision and place.
     batch : int
@@ -71,6 +73,7 @@ class Design:
     max_sweeps: int = 1000
     r0: float = 0.0
     dr: float = 0.01
+    eta: float = 0.3
     dtype: str = "float32"
     device: str = "auto"
     batch: int = BATCH
@@ -92,9 +95,11 @@ class Design:
 
     def _check_messages(self) -> None:
         """Refuse, before the sweep, what message passing has no equations or no use for."""
+        from rmsim.messages.likelihood import Rate
         from rmsim.messages.reinforced import Schedule
 
         Schedule(self.r0, self.dr)
+        Rate(self.eta)
         plain = {"rho": 1.0, "symmetric": False, "p": 1.0, "update": "synchronous"}
         for name, value in plain.items():
             if getattr(self, name) != value:
