@@ -24,7 +24,7 @@ from rmtheory import checks
 from rmtheory.annealed import entropy_array
 from rmtheory.chain import Chain
 from rmtheory.convergence import convergence_bound as theory_convergence_bound
-from rmtheory.errors import InvalidInputError
+from rmtheory.errors import InvalidInputError, OutsideValidityError
 from rmtheory.second_moment import finite_ratio
 from rmtheory.second_moment.counts import Counts, compositions, number_of_terms
 from rmtheory.second_moment.patterns import MOST_LAYERS, log_weights, patterns
@@ -46,7 +46,7 @@ def mean_count(chain: Chain, n: int) -> float:
     >>> print(f"{mean_count(Chain(1, 0.4), 16):.2f}")
     85.45
     """
-    return math.exp(_log_mean_count(chain, n))
+    return _exponential(log_mean_count(chain, n), "log_mean_count")
 
 
 def annealed_entropy(chain: Chain, n: int) -> float:
@@ -57,7 +57,7 @@ def annealed_entropy(chain: Chain, n: int) -> float:
     >>> print(f"{annealed_entropy(Chain(1, 0.4), 2000):.6f}")
     0.270727
     """
-    return _log_mean_count(chain, n) / (n * chain.finite_layers)
+    return log_mean_count(chain, n) / (n * chain.finite_layers)
 
 
 def mean_count_unit_variance(chain: Chain, n: int) -> float:
@@ -70,15 +70,16 @@ def mean_count_unit_variance(chain: Chain, n: int) -> float:
     """
     size = checks.integer("n", n, 2)
     entropy, _ = entropy_array(chain.finite_layers, chain.jd, chain.lam_left, chain.lam_right)
-    return math.exp(size * chain.finite_layers * float(entropy))
+    return _exponential(size * chain.finite_layers * float(entropy), "a smaller n")
 
 
 def second_moment_ratio(chain: Chain, n: int) -> float | None:
-    """E[Z^2]/E[Z]^2 with `n` neurons a layer, exact; None where the sum has too many terms."""
+    """E[Z^2]/E[Z]^2 with `n` neurons a layer, exact; None if it has too many terms or overflows."""
     layers = chain.finite_layers
     if layers > MOST_LAYERS or number_of_terms(layers, n) > _MOST_TERMS:
         return None
-    return float(finite_ratio(chain, n).value)
+    ratio = float(finite_ratio(chain, n).value)
+    return ratio if math.isfinite(ratio) else None
 
 
 def convergence_bound(n: int) -> float:
@@ -109,7 +110,8 @@ def neighbours(chain: Chain, n: int, distance: int) -> float:
     >>> print(f"{neighbours(Chain(1, 0.8), 400, 1):.5f}")
     0.80539
     """
-    return math.exp(_log_pairs(chain, n, distance) - _log_mean_count(chain, n))
+    log_neighbours = _log_pairs(chain, n, distance) - log_mean_count(chain, n)
+    return _exponential(log_neighbours, "a smaller n or distance")
 
 
 def pairs(chain: Chain, n: int) -> Array | None:
@@ -134,10 +136,18 @@ def pairs(chain: Chain, n: int) -> Array | None:
     return np.asarray(summed, dtype=np.float64)
 
 
-def _log_mean_count(chain: Chain, n: int) -> float:
+def log_mean_count(chain: Chain, n: int) -> float:
+    """Log E[Z] with `n` neurons a layer, exact at finite N, for any N."""
     layers = chain.finite_layers
     entropy, _ = entropy_array(layers, *_scaled(chain, n))
     return n * layers * float(entropy)
+
+
+def _exponential(log: float, instead: str) -> float:
+    try:
+        return math.exp(log)
+    except OverflowError:
+        raise OutsideValidityError(f"e^{log:.4g} is no float: use {instead}") from None
 
 
 def _scaled(chain: Chain, n: int) -> tuple[float, float, float]:

@@ -8,6 +8,12 @@ from rmtheory import checks
 from rmtheory.chain import Chain
 from rmtheory.errors import InvalidInputError
 
+#: Neurons a layer: the number of couplings has to be a 64-bit integer with room to spare.
+MOST_NEURONS = 100_000_000
+
+#: Couplings have the deviation 1/sqrt(rho N), which has to be a number.
+LEAST_DENSITY = 1e-12
+
 
 @dataclass(frozen=True)
 class Network:
@@ -41,10 +47,12 @@ class Network:
     symmetric: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n", checks.integer("n", self.n, 2))
+        object.__setattr__(self, "n", checks.integer("n", self.n, 2, MOST_NEURONS))
         density = float(checks.exact_real("rho", self.rho))
         if not 0 < density <= 1:
             raise InvalidInputError("rho", self.rho, "a density above 0 and at most 1")
+        if density < LEAST_DENSITY:
+            raise InvalidInputError("rho", self.rho, f"at least {LEAST_DENSITY:g}")
         object.__setattr__(self, "rho", density)
         self.chain.finite_layers  # noqa: B018  # refuses an infinite chain
 
@@ -72,7 +80,10 @@ class Network:
         """The defining numbers as JSON values."""
         return {
             "n": self.n,
-            **self.chain.parameters(),
+            "layers": self.layers,
+            "jd": self.jd,
+            "lam_left": self.lam_left,
+            "lam_right": self.lam_right,
             "rho": self.rho,
             "symmetric": self.symmetric,
         }

@@ -52,7 +52,9 @@ def mean_of_rows(values: ArrayLike) -> tuple[Array, Array]:
 
 
 def second_moment_ratio(counts: ArrayLike) -> Measurement | None:
-    """<Z^2>/<Z>^2 with its jackknife error; None where all but one count vanish.
+    """<Z^2>/<Z>^2 with its jackknife error; None below three samples or if all but one vanish.
+
+    The jackknife of two samples is 0 whatever they are.
 
     Examples
     --------
@@ -62,7 +64,7 @@ def second_moment_ratio(counts: ArrayLike) -> Measurement | None:
     samples = _samples(counts)
     size = samples.size
     first, second = samples.sum(), (samples * samples).sum()
-    if np.any(first - samples <= 0):
+    if size < 3 or np.any(first - samples <= 0):
         return None
     ratio = size * second / first**2
     without = (size - 1) * (second - samples * samples) / (first - samples) ** 2

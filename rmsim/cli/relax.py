@@ -15,7 +15,7 @@ _MEANING = {
     "cycle_fraction": "end in a cycle (not looked for if p < 1)",
     "periods": "cycles of each period",
     "capped_fraction": "neither within the cap; raise --max-sweeps",
-    "marginal_fraction": "stable as simulated, but not in float64; use --dtype float64",
+    "marginal_fraction": "stable as simulated, but not in float64 (rounding, or a tie)",
     "sweeps_median": "sweeps to the fixed point (none: none reached)",
     "min_margin": "least s h over all fixed points (none: none reached)",
     "device": "where it ran",

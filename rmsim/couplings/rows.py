@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -55,12 +56,25 @@ class CompressedRows:
         """Memory of all three."""
         return self.bounds.nbytes + self.columns.nbytes + self.values.nbytes
 
+    @cached_property
+    def _block_ends(self) -> list[int]:
+        """Where each block begins among the entries, on the host: asked of the device once."""
+        found: list[int] = self.bounds[:: self.size].tolist()
+        return found
+
+    @cached_property
+    def _blocks(self) -> dict[tuple[int, int], torch.Tensor]:
+        """Blocks as sparse tensors, made once; they share columns and values with the rows."""
+        places = [(k, group) for k in range(self.samples) for group in range(self.groups)]
+        return {place: self.sparse(*place) for place in places}
+
     def entries(self, sample: int, group: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return (bounds from 0, columns, values) of one block, as torch's compressed rows."""
         network = 0 if self.shared else sample
         origin = (network * self.groups + group) * self.size
         bounds = self.bounds[origin : origin + self.size + 1]
-        first, last = int(bounds[0]), int(bounds[-1])
+        block = network * self.groups + group
+        first, last = self._block_ends[block], self._block_ends[block + 1]
         shift = sample * len(self.columns) if self.shared else 0
         values = self.values[first + shift : last + shift]
         return (bounds - first).to(torch.int32), self.columns[first:last], values
@@ -115,7 +129,9 @@ class CompressedRows:
         for here, sample in enumerate(chosen):
             for index in range(out.shape[2]):
                 group = first_group + index
-                block = self.sparse(sample, group).to(s.dtype)
+                block = self._blocks[sample, group]
+                if block.dtype != s.dtype:  # margins in float64, not in the loop over sweeps
+                    block = block.to(s.dtype)
                 product = block @ s[here, :, group].T
                 out[here, :, index].copy_(product[rows[0] : rows[1]].T)
 

@@ -5,6 +5,7 @@ Sample k is the same network, with the same starts and masks, however many go to
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import torch
@@ -82,7 +83,8 @@ def relax_samples(
     probability, order = checked_p(p), checked_update(update)
     room = _SPACE.get(where.type, 2**31) if space is None else checks.integer("space", space, 1)
     size = network.layers * network.n**2 * network.rho * (kind.itemsize + 4 * (network.rho < 1))
-    count = max(1, int(room / size))
+    _check_memory(network, starts, size, where)
+    count = max(1, int(room / max(size, 1.0)))
     parts: list[Relaxation] = []
     for first in range(chosen.start, chosen.stop, count):
         some = range(first, min(chosen.stop, first + count))
@@ -101,3 +103,18 @@ def relax_samples(
         if progress is not None:
             progress(some.stop - chosen.start)
     return join(parts)
+
+
+def _check_memory(network: Network, starts: int, couplings: float, device: torch.device) -> None:
+    """Refuse one network, with its states, that this machine has no room for."""
+    if device.type != "cpu" or not hasattr(os, "sysconf"):
+        return  # the allocator of the device knows better
+    neurons = network.layers * network.n
+    needed = couplings + 8 * neurons + 12 * starts * neurons
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > there:
+        allowed = (
+            f"small enough: one network with {starts} starts needs {needed / 1e9:.3g} GB, and this "
+            f"machine has {there / 1e9:.3g}"
+        )
+        raise InvalidInputError("n", network.n, allowed)

@@ -27,7 +27,7 @@ def fraction(found: torch.Tensor) -> tuple[float, float]:
     (0.75, 0.2)
     """
     samples, starts = found.shape
-    m = samples * starts
+    m = samples * starts if samples > 1 else 1  # one network says nothing about the others
     f = float(found.double().mean())
     error = math.sqrt(f * (1 - f) / m + 1 / (4 * m * m)) / (1 + 1 / m)
     if starts > 1 and samples > 1:
@@ -36,8 +36,10 @@ def fraction(found: torch.Tensor) -> tuple[float, float]:
     return f, error
 
 
-def median(values: torch.Tensor) -> tuple[float, float] | None:
+def median(values: torch.Tensor) -> tuple[float, float | None] | None:
     """Return the median and half the 68 % interval of order statistics; None if empty.
+
+    A single value has no error.
 
     The rank of the true median is binomial, so the interval runs over the ranks
     m/2 -+ sqrt(m)/2.
@@ -54,7 +56,7 @@ def median(values: torch.Tensor) -> tuple[float, float] | None:
     low = max(0, math.floor((m - math.sqrt(m)) / 2))
     high = min(m - 1, math.ceil((m + math.sqrt(m)) / 2) - 1)
     middle = float(ordered[(m - 1) // 2] + ordered[m // 2]) / 2
-    return middle, float(ordered[high] - ordered[low]) / 2
+    return middle, float(ordered[high] - ordered[low]) / 2 if m > 1 else None
 
 
 def summary(result: Relaxation) -> dict[str, object]:

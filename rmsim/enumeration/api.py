@@ -5,16 +5,15 @@ from __future__ import annotations
 import time
 from typing import Literal, get_args
 
-import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rmsim.device import choose_device
 from rmsim.enumeration.branch_and_bound import search
 from rmsim.enumeration.dense import MOST_SPINS_DENSE, search_dense
 from rmsim.enumeration.order import forecast_nodes, greedy_order
 from rmsim.enumeration.results import FixedPoints
-from rmsim.enumeration.spins import MOST_SPINS, Array, checked_couplings, coupling_matrix
+from rmsim.enumeration.spins import MOST_SPINS, checked_couplings, coupling_matrix
 from rmtheory import checks
 from rmtheory.errors import InvalidInputError
 
@@ -97,8 +96,8 @@ def enumerate_fixed_points(
         found = search_dense(K, diagonal, place, keep_states, allowed_states)
     else:
         order = greedy_order(K, diagonal)
-        if not force:
-            check_nodes(_cheap_forecast(K, diagonal, order), n, layers)
+        if not force and 2.0 ** K.shape[0] > MOST_NODES:  # else a forecast is not worth its time
+            check_nodes(forecast_nodes(K, diagonal, order, _DESCENTS), n, layers)
         found = search(K, diagonal, keep_states, allowed_states, order)
     count, packed, nodes, near_ties = found
     seconds = time.perf_counter() - started
@@ -131,12 +130,7 @@ def check_nodes(
 def forecast(J: ArrayLike, jd: float, lam_left: float = 0.0, lam_right: float = 0.0) -> float:
     """Nodes that branch and bound will visit for one sample, to some 15 %."""
     K = coupling_matrix(J, lam_left, lam_right)
-    return _cheap_forecast(K, jd, greedy_order(K, jd))
-
-
-def _cheap_forecast(K: Array, jd: float, order: NDArray[np.int64]) -> float:
-    most = 2.0 ** K.shape[0]
-    return most if most <= MOST_NODES / 1e3 else forecast_nodes(K, jd, order, _DESCENTS)
+    return forecast_nodes(K, jd, greedy_order(K, jd), _DESCENTS)
 
 
 def duration(seconds: float) -> str:

@@ -13,7 +13,13 @@ import numpy as np
 import torch
 
 from rmsim.couplings.dense import draw_dense
-from rmsim.enumeration.api import check_nodes, check_spins, enumerate_fixed_points, forecast
+from rmsim.enumeration.api import (
+    MOST_NODES,
+    check_nodes,
+    check_spins,
+    enumerate_fixed_points,
+    forecast,
+)
 from rmsim.enumeration.overlaps import Counts, distance_histogram
 from rmsim.enumeration.spins import Array
 from rmsim.network import Network
@@ -96,7 +102,7 @@ def enumerate_samples(
     check_spins(network.n, network.layers)
     if network.rho != 1:
         raise InvalidInputError("rho", network.rho, "1: only dense couplings are enumerated")
-    if not force:
+    if not force and wanted * 2.0 ** (network.n * network.layers) > MOST_NODES:
         J = draw_couplings(network, root, 0)
         each = forecast(J, network.jd, network.lam_left, network.lam_right)
         check_nodes(wanted * each, network.n, network.layers, wanted)

@@ -1,0 +1,96 @@
+"""What a referee of the simulator broke, and what holds since."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from rmsim import compare, statistics
+from rmsim.cli import run
+from rmsim.couplings import draw_diluted
+from rmsim.dynamics import random_starts
+from rmsim.dynamics.summary import fraction, median
+from rmsim.enumeration import draw_couplings, enumerate_samples, forecast
+from rmsim.network import Network
+from rmtheory import Chain, OutsideValidityError
+
+
+class ScalarReads(TorchDispatchMode):
+    """Counts the numbers fetched from a device, each of which a GPU would wait for."""
+
+    count = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        self.count += "_local_scalar_dense" in str(function)
+        return function(*args, **(kwargs or {}))
+
+
+def test_the_gpu_route_of_diluted_products_waits_for_nothing() -> None:
+    network = Network(60, Chain(2, 0.3, 0.2), rho=0.2)
+    rows = draw_diluted(network, 0, range(4)).rows
+    s = random_starts(0, range(4), 3, 2, 60).float()
+    fast, route = torch.empty_like(s), torch.empty_like(s)
+    rows.multiply(s, fast, None)
+    rows.multiply_torch(s, route, range(4), 0, (0, 60))  # makes the blocks
+    assert route == pytest.approx(fast, abs=1e-5)
+    with ScalarReads() as reads:
+        rows.multiply_torch(s, route, range(4), 0, (0, 60))
+    assert reads.count == 0
+
+
+def test_cheap_enumerations_are_not_refused() -> None:
+    """2^24 states of 1500 samples are many, the nodes of the search are not."""
+    network = Network(24, Chain(1, 0.4))
+    J = draw_couplings(network, 0, 0)
+    assert 1e5 < forecast(J, 0.4) < 1e6
+    assert enumerate_samples(Network(12, Chain(1, 0.4)), 3, 0).counts.size == 3
+
+
+def test_two_samples_have_no_error_of_the_second_moment() -> None:
+    assert statistics.second_moment_ratio([2, 800]) is None
+    assert statistics.second_moment_ratio([2, 800, 3]) is not None
+
+
+def test_one_network_says_nothing_about_the_others() -> None:
+    assert median(torch.tensor([7.0])) == (7.0, None)
+    value, error = fraction(torch.ones((1, 50), dtype=torch.bool))
+    assert value == 1
+    assert error > 0.2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--n", "10", "--rho", "1e-320"], "rho must be at least 1e-12"),
+        (["--n", "1000000000", "--rho", "1e-18"], "n must be an integer from 2 to 100000000"),
+        (["--n", "10000000", "--rho", ".5"], "n must be small enough"),
+        (["--n", "1000000"], "n must be small enough"),
+        (["--n", "10", "--starts", "1000000000000"], "n must be small enough"),
+    ],
+)
+def test_sizes_beyond_the_machine(
+    options: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = run(["relax", "--jd", ".5", "--samples", "1", "--json", *options])
+    captured = capsys.readouterr()
+    assert code == 2
+    assert words in captured.err
+    assert "Traceback" not in captured.err
+
+
+def test_no_fixed_points_at_all(capsys: pytest.CaptureFixture[str]) -> None:
+    """The theoretical ratio overflows there; the counts are reported all the same."""
+    assert run(["enumerate", "--n", "10", "--jd", "-50", "--samples", "3", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["mean_count"] == 0
+    assert document["theory_ratio"] is None
+    assert document["parameters"]["jd"] == -50
+
+
+def test_large_counts_are_told_by_their_logarithm() -> None:
+    chain = Chain(1, 0.8)
+    with pytest.raises(OutsideValidityError, match="log_mean_count"):
+        compare.mean_count(chain, 5000)
+    assert np.isfinite(compare.log_mean_count(chain, 5000))
