@@ -9,6 +9,7 @@ from importlib.metadata import version
 import typer
 
 from rmsim.cli.enumerate import enumerate_command
+from rmsim.cli.local_entropy import local_entropy_command
 from rmsim.cli.relax import relax_command
 from rmsim.cli.solve import solve_command
 from rmsim.cli.thresholds import thresholds_command
@@ -42,6 +43,7 @@ def _options(
 
 
 app.command("enumerate")(enumerate_command)
+app.command("local-entropy")(local_entropy_command)
 app.command("relax")(relax_command)
 app.command("solve")(solve_command)
 app.command("thresholds")(thresholds_command)
