@@ -13,9 +13,24 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+import numpy as np
 import torch
+from numpy.typing import ArrayLike, NDArray
 
 from rmsim.dynamics.result import Relaxation, Status
+
+
+def wilson_half_width(f: ArrayLike, m: ArrayLike, z: float = 1.0) -> NDArray[np.float64]:
+    """Return half the length of Wilson's interval at z standard deviations, for f of m samples.
+
+    Examples
+    --------
+    >>> print(wilson_half_width([0.75, 1], 4))
+    [0.2 0.1]
+    """
+    share, size = np.asarray(f, dtype=float), np.asarray(m, dtype=float)
+    root = np.sqrt(share * (1 - share) / size + (z / (2 * size)) ** 2)
+    return np.asarray(z * root / (1 + z * z / size))
 
 
 def fraction(found: torch.Tensor) -> tuple[float, float]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
+from rmsim.dynamics.summary import wilson_half_width
 from rmtheory.errors import InvalidInputError
 
 Array = NDArray[np.float64]
@@ -57,9 +58,9 @@ def interval(
         low = np.where(k > 0, stats.beta.ppf(tail, np.maximum(k, 1), m - k + 1), 0.0)
         high = np.where(k < m, stats.beta.isf(tail, k + 1, np.maximum(m - k, 1)), 1.0)
         return low, high
-    z2 = float(special.ndtri((1 + confidence) / 2)) ** 2
-    centre = (k + z2 / 2) / (m + z2)
-    half = np.sqrt(z2 * (k * (m - k) / m + z2 / 4)) / (m + z2)
+    z = float(special.ndtri((1 + confidence) / 2))
+    centre = (k + z * z / 2) / (m + z * z)
+    half = wilson_half_width(k / m, m, z)
     # Rounding must not push the ends beyond what was measured at k = 0 and k = m.
     return np.where(k > 0, centre - half, 0.0), np.where(k < m, centre + half, 1.0)
 
