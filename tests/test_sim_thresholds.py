@@ -95,7 +95,8 @@ def test_crossing_is_unbiased_and_its_error_is_the_scatter() -> None:
     value = np.array([c.value for c in found], dtype=float)
     error = np.array([c.error for c in found], dtype=float)
     assert abs(value.mean() - true) < 4 * value.std() / np.sqrt(repeats)
-    assert error.mean() == pytest.approx(value.std(), rel=0.25)
+    # What the logistic and the interpolated middle differ by chance makes it a little larger.
+    assert 0.9 < error.mean() / value.std() < 1.35
     pulls = np.abs(value - true) / error
     assert 0.55 < np.mean(pulls < 1) < 0.8
     assert np.mean(np.array([c.p_value for c in found]) < 0.1) < 0.2

@@ -5,7 +5,9 @@ answer only if the counts themselves, made monotone, pass 1/2 inside the grid. T
 a bootstrap: counts are drawn anew from the fitted curve and fitted again. A curve that fits poorly
 (a deviance that few of its own resamples have) has an error larger by the root of the ratio. Where
 it does not fit at all, as where some samples never succeed, the monotone counts are interpolated
-instead, and drawn anew themselves.
+instead, and drawn anew themselves. A curve that is not symmetric about its middle moves the fit
+away from the interpolation: by what the two differ more than they do in the resamples, the error
+grows in quadrature.
 """
 
 from __future__ import annotations
@@ -16,18 +18,18 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize
+from scipy import optimize, stats
 
 from rmsim.thresholds import logistic
 from rmtheory import checks
-from rmtheory.errors import InvalidInputError, NotConvergedError
+from rmtheory.errors import InvalidInputError
 
 Array = NDArray[np.float64]
 
 #: Largest share of resamples without a crossing inside the grid.
 _MOST_OUTSIDE = 0.05
 
-#: Shares of resamples with a larger deviance below which a curve fits poorly, and not at all.
+#: Chances of a larger deviance below which a curve fits poorly, and not at all.
 _POOR_FIT, _NO_FIT = 0.1, 0.005
 
 
@@ -39,6 +41,8 @@ class CrossingStatus(StrEnum):
     ABOVE = "none: less than half succeed everywhere, add larger values"
     BELOW = "none: more than half succeed everywhere, add smaller values"
     FALLING = "none: success falls through one half"
+    TOUCHING = "none: success is one half somewhere but does not pass it, add values or samples"
+    NOT_MONOTONE = "none: success is on both sides of one half, in no order, add values or samples"
     UNRESOLVED = "none: too uncertain, add samples or a wider grid"
 
 
@@ -100,36 +104,36 @@ def crossing(
     """
     points, k, m = _checked(x, successes, trials)
     count = checks.integer("resamples", resamples, 100)
-    rising, falling = (
-        optimize.isotonic_regression(k / m, weights=m, increasing=up).x for up in (True, False)
-    )
+    rising = _monotone(k, m, increasing=True)
     if not rising[0] < 0.5 < rising[-1]:
-        if falling[0] > 0.5 > falling[-1]:
-            return Crossing(CrossingStatus.FALLING)
-        below = rising[-1] <= 0.5
-        return Crossing(CrossingStatus.ABOVE if below else CrossingStatus.BELOW)
+        return Crossing(_reason(k, m))
+    if not _agrees(k, m, rising):
+        return Crossing(CrossingStatus.NOT_MONOTONE)
     best = logistic.fit(points, k, m)
     if not best.converged[0]:
-        raise NotConvergedError(f"no logistic curve through {k} successes of {m}")
+        return Crossing(CrossingStatus.UNRESOLVED)
     centre, slope = float(best.centre[0]), float(best.slope[0])
     if slope <= 0 or not points[0] <= centre <= points[-1]:
         return Crossing(CrossingStatus.UNRESOLVED)
     generator = np.random.default_rng(np.random.SeedSequence(seed))
-    again = logistic.fit(
-        points, _drawn(generator, logistic.curve(points, centre, slope), m, count), m
-    )
-    inside = again.converged & (again.slope > 0)
-    inside &= (again.centre >= points[0]) & (again.centre <= points[-1])
+    drawn = _drawn(generator, logistic.curve(points, centre, slope), m, count)
+    again = logistic.fit(points, drawn, m)
+    if not again.converged.all():
+        # Of these it is not known whether they cross, nor how well the curve fits them.
+        return Crossing(CrossingStatus.UNRESOLVED)
+    inside = (again.slope > 0) & (again.centre >= points[0]) & (again.centre <= points[-1])
     if inside.mean() < 1 - _MOST_OUTSIDE:
         return Crossing(CrossingStatus.UNRESOLVED)
     centres, widths = again.centre[inside], 1 / again.slope[inside]
-    p_value = float(np.mean(again.deviance[inside] >= best.deviance[0]))
+    p_value = float(np.mean(again.deviance >= best.deviance[0]))
     if p_value < _NO_FIT:
         return _interpolated(points, rising, m, _drawn(generator, k / m, m, count), p_value)
     misfit = 1.0
     if p_value < _POOR_FIT:
-        misfit = float(np.sqrt(best.deviance[0] / again.deviance[inside].mean()))
-    error = misfit * _half_width(centres)
+        misfit = float(np.sqrt(best.deviance[0] / again.deviance.mean()))
+    apart = _passage(points, rising)[0] - centre
+    excess = _excess(apart, _differences(points, drawn[inside], m, centres))
+    error = float(np.hypot(misfit * _half_width(centres), excess))
     status = CrossingStatus.FOUND
     if np.count_nonzero((k > 0) & (k < m)) < 2:
         # Nothing tells where between two values the curve rises: anywhere there.
@@ -146,6 +150,53 @@ def crossing(
     )
 
 
+def _monotone(k: Array, m: Array, *, increasing: bool) -> Array:
+    """The monotone fractions nearest to k/m."""
+    return np.asarray(optimize.isotonic_regression(k / m, weights=m, increasing=increasing).x)
+
+
+def _agrees(k: Array, m: Array, monotone: Array) -> bool:
+    """Whether the counts differ from monotone fractions by no more than chance.
+
+    Pearson's sum is at most about a chi^2 with one degree of freedom fewer than points, which it
+    is if all are alike; where success changes there is less to pool.
+    """
+    variance = m * monotone * (1 - monotone)
+    there = variance > 0  # fractions of 0 and 1 are those of the counts
+    total = float(np.sum((k - m * monotone)[there] ** 2 / variance[there]))
+    return bool(stats.chi2.sf(total, len(k) - 1) >= _NO_FIT)
+
+
+def _reason(k: Array, m: Array) -> CrossingStatus:
+    """Why success does not rise through one half."""
+    if np.all(2 * k < m):
+        return CrossingStatus.ABOVE
+    if np.all(2 * k > m):
+        return CrossingStatus.BELOW
+    if np.all(2 * k <= m) or np.all(2 * k >= m):
+        return CrossingStatus.TOUCHING
+    falling = _monotone(k, m, increasing=False)
+    if falling[0] > 0.5 > falling[-1] and _agrees(k, m, falling):
+        return CrossingStatus.FALLING
+    return CrossingStatus.NOT_MONOTONE
+
+
+def _differences(x: Array, drawn: Array, m: Array, centres: Array) -> Array:
+    """Interpolation less logistic centre, of the resamples whose monotone counts pass 1/2."""
+    return np.array(
+        [
+            _passage(x, monotone)[0] - centre
+            for row, centre in zip(drawn, centres, strict=True)
+            if (monotone := _monotone(row, m, increasing=True))[0] < 0.5 < monotone[-1]
+        ]
+    )
+
+
+def _excess(apart: float, usual: Array) -> float:
+    """By how much `apart` is beyond the `usual` differences, which the curve itself would give."""
+    return float(np.sqrt(max(0.0, (apart - usual.mean()) ** 2 - usual.var())))
+
+
 def _drawn(generator: np.random.Generator, p: Array, m: Array, count: int) -> Array:
     """Counts as another measurement might have given them, (count, points)."""
     return generator.binomial(m.astype(np.int64), p, (count, len(m))).astype(float)
@@ -157,7 +208,7 @@ def _interpolated(x: Array, rising: Array, m: Array, drawn: Array, p_value: floa
     again = [
         _passage(x, monotone)[0]
         for row in drawn
-        if (monotone := optimize.isotonic_regression(row / m, weights=m).x)[0] < 0.5 < monotone[-1]
+        if (monotone := _monotone(row, m, increasing=True))[0] < 0.5 < monotone[-1]
     ]
     if len(again) < (1 - _MOST_OUTSIDE) * len(drawn):
         return Crossing(CrossingStatus.UNRESOLVED)

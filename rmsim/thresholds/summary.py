@@ -53,7 +53,7 @@ def summarise(raw: xr.Dataset, control: str, cap: int | None = None) -> xr.Datas
     -------
     Dataset
         Where no sample was measured, counts are 0 and everything else is NaN; so are quartiles
-        where nothing succeeded, or no cycle was found.
+        where nothing succeeded, or no cycle was found, and their errors where only one was.
     """
     status, sweeps, period = (
         np.asarray(raw[name].transpose("n", control, ...).values, dtype=float)
@@ -110,7 +110,7 @@ def _quartiles(name: str, values: Array, chosen: Array, dims: tuple[str, str]) -
     """Quartiles of the chosen `values`; the error of each is half the interval of its ranks.
 
     The number of values below the quantile q is binomial, so the ranks q m -+ sqrt(m q (1 - q))
-    enclose it with one standard deviation.
+    enclose it with one standard deviation. A single value has no spread: its error is NaN.
     """
     levels = {"q25": 0.25, "median": 0.5, "q75": 0.75}
     found = {
@@ -126,5 +126,6 @@ def _quartiles(name: str, values: Array, chosen: Array, dims: tuple[str, str]) -
             spread = np.sqrt(q * (1 - q) / ordered.size)
             low, high = np.quantile(ordered, np.clip([q - spread, q + spread], 0, 1))
             found[f"{name}_{level}"][place] = np.quantile(ordered, q)
-            found[f"{name}_{level}_error"][place] = (high - low) / 2
+            if ordered.size > 1:
+                found[f"{name}_{level}_error"][place] = (high - low) / 2
     return xr.Dataset({key: (dims, value) for key, value in found.items()})
