@@ -44,7 +44,7 @@ def fraction(found: torch.Tensor) -> tuple[float, float]:
     samples, starts = found.shape
     m = samples * starts if samples > 1 else 1  # one network says nothing about the others
     f = float(found.double().mean())
-    error = math.sqrt(f * (1 - f) / m + 1 / (4 * m * m)) / (1 + 1 / m)
+    error = float(wilson_half_width(f, m))
     if starts > 1 and samples > 1:
         by_network = found.double().mean(1)
         error = max(error, float(by_network.std()) / math.sqrt(samples))
