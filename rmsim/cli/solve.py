@@ -18,6 +18,9 @@ _MEANING = {
     "bethe_entropy": "entropy of the fixed points per neuron (none: the algorithm has none)",
     "theory_entropy": "log of the mean number of fixed points, per neuron",
     "overlap": "overlap of consecutive layers (none: a single layer)",
+    "distance": "of the fixed points from the centre (none: not converged)",
+    "internal_entropy": "S_I, of the fixed points around the centre, per neuron",
+    "external_entropy": "S_E, of the centres, per neuron",
     "device": "where it ran",
     "wall_time": "seconds",
 }
@@ -29,7 +32,7 @@ def _option(name: str, metavar: str, text: str) -> object:
 
 def solve_command(
     algorithm: Annotated[
-        str, _option("--algorithm", "NAME", "bp, rbp (reinforced BP), dynamics or likelihood.")
+        str, _option("--algorithm", "NAME", "bp, rbp, dynamics, likelihood or fbp (focusing).")
     ] = "rbp",
     n: io.SizeOption = None,
     layers: io.LayersOption = "1",
@@ -50,6 +53,12 @@ def solve_command(
         str | None,
         _option("--decay", "NUMBER", "Steps eta/(1 + decay t) (likelihood), 0 by default."),
     ] = None,
+    y: Annotated[
+        str | None, _option("--y", "NUMBER", "Number of replicas (fbp), 5 by default.")
+    ] = None,
+    gamma: Annotated[
+        str | None, _option("--gamma", "NUMBER", "Coupling to the centre (fbp), .8 by default.")
+    ] = None,
     p: Annotated[
         str | None,
         _option("--p", "PROBABILITY", "Chance of an update (dynamics): 1, or .8 in a chain."),
@@ -59,7 +68,7 @@ def solve_command(
         _option("--max-iterations", "COUNT", "The cap: 500 (bp), r = .95 (rbp), 1000 (others)."),
     ] = None,
     restarts: Annotated[
-        str | None, _option("--restarts", "COUNT", "New starts after a failure (not bp).")
+        str | None, _option("--restarts", "COUNT", "New starts after a failure (not bp, fbp).")
     ] = None,
     seed: Annotated[str, _option("--seed", "SEED", "Seed of all random numbers.")] = "0",
     dtype: Annotated[str, _option("--dtype", "TYPE", "float32 or float64.")] = "float32",
@@ -95,6 +104,8 @@ def solve_command(
         "r0": r0,
         "eta": eta,
         "decay": decay,
+        "y": y,
+        "gamma": gamma,
         "p": p,
         "max_iterations": max_iterations,
         "restarts": restarts,
@@ -109,6 +120,7 @@ def solve_command(
         "bethe_entropy": found.bethe_entropy,
         "theory_entropy": annealed_entropy(chain, network.n),
         "overlap": found.overlap,
+        **found.more,
         "seed": problem.seed,
         "device": str(problem.device),
         "dtype": str(kind).removeprefix("torch."),

@@ -7,7 +7,7 @@ one line in :data:`SOLVERS`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ from rmsim.dynamics import Status, least_margins, relax_samples
 from rmsim.dynamics.relax import checked_p
 from rmsim.messages.amp import belief_propagation
 from rmsim.messages.ensemble import check_independent
+from rmsim.messages.focusing import checked_gamma, checked_y, focus
 from rmsim.messages.likelihood import MAX_ITERATIONS, Rate, optimise
 from rmsim.messages.outcome import Outcome
 from rmsim.messages.reinforced import Schedule, reinforce
@@ -67,6 +68,8 @@ class Solution:
         Entropy of the fixed points per neuron as the algorithm has it, where defined.
     settings : mapping
         All settings, defaults included.
+    more : mapping
+        Results that only this algorithm has, as JSON values.
     """
 
     status: Outcome
@@ -77,6 +80,7 @@ class Solution:
     overlap: list[float] | None
     bethe_entropy: float | None
     settings: Mapping[str, Any]
+    more: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -155,6 +159,30 @@ def solve_likelihood(problem: Problem, settings: Mapping[str, Any]) -> Solution:
         seed=problem.seed,
     )
     return solution_of(found, used)
+
+
+def solve_focusing(problem: Problem, settings: Mapping[str, Any]) -> Solution:
+    """Focusing BP; without convergence it has no entropies."""
+    if problem.network.layers != 1:
+        raise InvalidInputError("layers", problem.network.layers, "1 for the algorithm fbp")
+    used = {"y": 5.0, "gamma": 0.8, "max_iterations": 1000, **settings}
+    found = focus(problem.couplings(), **used, seed=problem.seed)
+    point = found.point
+    return Solution(
+        found.status,
+        found.min_margin > 0,
+        found.iterations,
+        found.min_margin,
+        found.state,
+        None,
+        None,
+        used,
+        {
+            "distance": None if point is None else point.d,
+            "internal_entropy": None if point is None else point.internal,
+            "external_entropy": None if point is None else point.external,
+        },
+    )
 
 
 def solution_of(found: Search, used: Mapping[str, Any]) -> Solution:
@@ -251,6 +279,9 @@ SOLVERS: Mapping[str, Solver] = {
     "likelihood": Solver(
         solve_likelihood,
         {"eta": _real, "decay": _real, "max_iterations": _positive, "restarts": _count},
+    ),
+    "fbp": Solver(
+        solve_focusing, {"y": checked_y, "gamma": checked_gamma, "max_iterations": _positive}
     ),
 }
 
