@@ -10,8 +10,8 @@ Fixed points s are weighted by their overlap with the given one, sigma:
 Message passing with the field gamma sigma gives Phi and the magnetisations (see
 :mod:`rmsim.messages.free_entropy`); gamma is scanned upwards from 0, where d = 1/2 and S is the
 entropy of all fixed points. Close to an isolated fixed point the equations do not converge: the
-curve ends there, and says so. A few flips away TAP is right to some tens of percent only: at
-distances 1 and 2 count the fixed points instead, :func:`rmsim.planted.neighbours_at`.
+curve ends there, and says so. A few flips away TAP may be off by a factor of two: at distances 1
+and 2 count the fixed points instead, :func:`rmsim.planted.neighbours_at`.
 """
 
 from __future__ import annotations
