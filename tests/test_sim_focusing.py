@@ -105,7 +105,9 @@ def test_without_convergence_there_are_no_numbers() -> None:
     alone = focus(couplings, 1, 0.6)
     assert (alone.status, alone.point) == (Outcome.PARAMAGNET, None)
     hard = focus(network(100, -0.5), 2, 4.0, max_iterations=100)
-    assert hard.status in (Outcome.UNCONVERGED, Outcome.PARAMAGNET, Outcome.DIVERGED)
+    # Which of these it is depends on rounding; none of them gives numbers.
+    failures = (Outcome.UNCONVERGED, Outcome.PARAMAGNET, Outcome.DIVERGED, Outcome.POLARISED)
+    assert hard.status in failures
     assert hard.point is None
     assert math.isfinite(hard.min_margin)
 

@@ -52,6 +52,9 @@ _TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-7}
 #: Mean of m^2 below which there is no magnetisation.
 _PARAMAGNET = 1e-4
 
+#: Variance of the fields below which every spin is certain.
+_CERTAIN = 1e-3
+
 
 @dataclass(frozen=True)
 class FocusedPoint:
@@ -80,8 +83,8 @@ class Focusing:
     Parameters
     ----------
     status : Outcome
-        SOLVED (converged, and the signs are a fixed point), CONVERGED, PARAMAGNET, UNCONVERGED
-        or DIVERGED.
+        SOLVED (converged, and the signs are a fixed point), CONVERGED, PARAMAGNET, POLARISED,
+        UNCONVERGED or DIVERGED.
     iterations : int
         Iterations, those on the way to gamma included.
     point : FocusedPoint, optional
@@ -145,6 +148,8 @@ def focus(
     state = messages.state
     margin = float(least_margins(couplings, state.unsqueeze(1)))
     point = None
+    if status == Outcome.CONVERGED and margin <= 0 and float(messages.v.amax()) < _CERTAIN:
+        status = Outcome.POLARISED  # all spins certain, constraints violated: no entropy there
     if status == Outcome.CONVERGED:
         point = entropies(products, messages, replicas, field)
         status = Outcome.SOLVED if margin > 0 else status
