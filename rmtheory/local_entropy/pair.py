@@ -107,11 +107,12 @@ def _averages(
     All squares are of the form :math:`(a_i \cdot v_j)^2/\zeta_{ij}^2`, so the matrix
     :math:`\zeta^{y-2}` is multiplied once by the products v v of the second site.
     """
-    columns = two.rows.T.copy()
+    # One site is divided by the scale, so that powers of zeta stay in range.
+    columns = two.rows.T * math.exp(-log_scale)
     products = pair_products(two.rows)
     if 1 in layers:
         products = np.hstack([products, pair_products(two.slopes)])
-    products *= two.weight[:, None]
+    products *= two.weight[:, None] * math.exp(-2 * log_scale)
     # Sums over j of zeta^y and of zeta^y times what is missing in its logarithm.
     sums = np.stack([two.weight, two.weight * two.missing], axis=1)
     square = np.empty((len(one.rows), products.shape[1]))
@@ -122,7 +123,6 @@ def _averages(
         zeta = one.rows[block] @ columns
         log_zeta = np.log(zeta)
         weight = log_zeta * (y - 2)
-        weight -= y * log_scale
         np.exp(weight, out=weight)
         np.matmul(weight, products, out=square[block])
         weight *= zeta
@@ -134,7 +134,9 @@ def _averages(
     square *= one.weight[:, None]
     line *= one.weight[:, None]
     total = float(line[:, 0].sum())
-    mean_log = total_log + float(line[:, 1].sum()) + float(line[:, 0] @ one.missing)
+    mean_log = (
+        total_log + log_scale * total + float(line[:, 1].sum()) + float(line[:, 0] @ one.missing)
+    )
 
     def mean_product(a: Array, b: Array, which: int = 0) -> float:
         """Average of (a_i.v_j) (b_i.v_j)/zeta^2, v being rows (0) or slopes (1)."""
