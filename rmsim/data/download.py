@@ -1,0 +1,123 @@
+"""Download a file so that it is there complete and checked, or not at all.
+
+The bytes go to NAME.part beside the target. A broken download leaves it, and the next one goes on
+from there; it is checked before it gets its name.
+"""
+
+from __future__ import annotations
+
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from http.client import HTTPException, HTTPResponse
+from pathlib import Path
+from typing import IO
+from urllib.parse import urlsplit
+
+from rmtheory.errors import RMError, UnreadableDataError
+
+#: Told the share of the work that is done, from 0 to 1.
+Progress = Callable[[float], None]
+
+#: Raises UnreadableDataError if the file at the path is not the one that is wanted.
+Check = Callable[[Path], None]
+
+#: Seconds without a byte after which a connection counts as broken.
+_PATIENCE = 30.0
+_BLOCK = 1 << 16
+
+
+class DownloadError(RMError):
+    """A file could not be downloaded; the text says from where and why."""
+
+
+def cache_folder() -> Path:
+    """Return the folder of downloaded data: XDG_CACHE_HOME/rmsim, by default ~/.cache/rmsim."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    # A relative path is to be ignored, says the XDG specification.
+    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "rmsim"
+
+
+def fetch(
+    url: str,
+    target: Path,
+    check: Check,
+    progress: Progress = lambda share: None,
+    schemes: tuple[str, ...] = ("https",),
+) -> None:
+    """Download `url` to `target`, if it is not there yet; `check` sees it before it is.
+
+    Raises
+    ------
+    DownloadError
+        If the server cannot be reached, refuses, or breaks off; the next call goes on from there.
+    UnreadableDataError
+        If `check` refuses what came; it is deleted.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f"{target.name}.part")
+    while not target.exists():
+        with part.open("ab") as file, _alone(file):
+            if not part.exists() or not os.path.samestat(os.fstat(file.fileno()), part.stat()):
+                continue  # another process finished with it while this one waited for the lock
+            _complete(url, file, progress, schemes)
+            file.flush()
+            os.fsync(file.fileno())
+            try:
+                check(part)
+            except UnreadableDataError as problem:
+                part.unlink()
+                raise UnreadableDataError(f"what {url} sends is wrong: {problem}") from None
+            part.replace(target)
+
+
+def _complete(url: str, file: IO[bytes], progress: Progress, schemes: tuple[str, ...]) -> None:
+    """Append to `file` what it lacks of the content of `url`."""
+    there = file.seek(0, os.SEEK_END)
+    try:
+        with _open(url, there, schemes) as answer:
+            if there and answer.status != 206:  # the server sends all of it, again
+                file.truncate(0)
+                there = 0
+            length = answer.headers.get("Content-Length")
+            total = None if length is None else there + int(length)
+            while block := answer.read(_BLOCK):
+                file.write(block)
+                there += len(block)
+                progress(there / total if total else 0.0)
+    except urllib.error.HTTPError as problem:
+        problem.close()
+        if problem.code == 416:  # there is nothing after what is there already
+            return
+        raise DownloadError(f"{url} answers {problem.code} {problem.reason}") from None
+    except (HTTPException, urllib.error.URLError, TimeoutError, ConnectionError) as problem:
+        reason = getattr(problem, "reason", None) or problem
+        raise DownloadError(f"{url} cannot be downloaded: {reason}") from None
+    if total is not None and there != total:
+        raise DownloadError(f"{url} broke off after {there} of {total} bytes; try again")
+
+
+def _open(url: str, start: int, schemes: tuple[str, ...]) -> HTTPResponse:
+    _demand_scheme(url, schemes)
+    headers = {"Range": f"bytes={start}-"} if start else {}
+    request = urllib.request.Request(url, headers={"User-Agent": "rmsim", **headers})
+    answer: HTTPResponse = urllib.request.urlopen(request, timeout=_PATIENCE)
+    _demand_scheme(answer.url, schemes)  # where redirections led
+    return answer
+
+
+def _demand_scheme(url: str, schemes: tuple[str, ...]) -> None:
+    if urlsplit(url).scheme not in schemes:
+        raise DownloadError(f"{url} is not fetched: only {' or '.join(schemes)} is allowed")
+
+
+@contextmanager
+def _alone(file: IO[bytes]) -> Iterator[None]:
+    """Wait until no other process writes to `file`; the system ends the lock with the process."""
+    with suppress(ImportError):  # elsewhere than on Unix two downloads at once may disturb
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX)
+    yield

@@ -1,0 +1,235 @@
+"""MNIST and Fashion-MNIST: 60,000 + 10,000 grey images of 28 x 28 pixels in ten classes.
+
+They are read from IDX files with these names, plain or with .gz at the end, and compared with the
+published ones by the sha256 of the uncompressed content. Inputs are pixels/255.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from rmsim.data import idx
+from rmsim.data.dataset import Dataset, Samples
+from rmsim.data.download import DownloadError, Progress, cache_folder, fetch
+from rmtheory.errors import InvalidInputError, UnreadableDataError
+
+#: Variable of the environment that names a folder of data sets.
+VARIABLE = "RMSIM_DATA"
+
+CLASSES = 10
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """A set of images of the kind of MNIST.
+
+    Parameters
+    ----------
+    name : str
+        As on the command line, and of the folder beneath RMSIM_DATA and the cache.
+    licence : str
+        Who made it, and what is allowed.
+    sha256 : mapping
+        File name -> checksum of the uncompressed content.
+    mirrors : tuple of str
+        Addresses of folders that hold the files with .gz at the end, best first.
+    alias : str
+        Folder beneath which torchvision keeps the set.
+    system : tuple of Path
+        Folders where packages of the operating system put the files.
+    package : str
+        Name of such a package, of Debian.
+    """
+
+    name: str
+    licence: str
+    sha256: Mapping[str, str]
+    mirrors: tuple[str, ...]
+    alias: str
+    system: tuple[Path, ...] = ()
+    package: str = ""
+
+
+MNIST = ImageSet(
+    "mnist",
+    "Y. LeCun, C. Cortes, C. J. C. Burges; CC BY-SA 3.0",
+    {
+        "train-images-idx3-ubyte": (
+            "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"
+        ),
+        "train-labels-idx1-ubyte": (
+            "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5"
+        ),
+        "t10k-images-idx3-ubyte": (
+            "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7"
+        ),
+        "t10k-labels-idx1-ubyte": (
+            "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"
+        ),
+    },
+    (
+        "https://ossci-datasets.s3.amazonaws.com/mnist/",
+        "https://storage.googleapis.com/cvdf-datasets/mnist/",
+    ),
+    "MNIST/raw",
+)
+
+FASHION = ImageSet(
+    "fashion-mnist",
+    "Copyright 2017 Zalando SE; MIT licence",
+    {
+        "train-images-idx3-ubyte": (
+            "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888"
+        ),
+        "train-labels-idx1-ubyte": (
+            "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9"
+        ),
+        "t10k-images-idx3-ubyte": (
+            "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b"
+        ),
+        "t10k-labels-idx1-ubyte": (
+            "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34"
+        ),
+    },
+    (
+        "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
+        "https://storage.googleapis.com/tensorflow/tf-keras-datasets/",
+    ),
+    "FashionMNIST/raw",
+    (Path("/usr/share/datasets/fashion-mnist"),),
+    "dataset-fashion-mnist",
+)
+
+IMAGE_SETS = {images.name: images for images in (MNIST, FASHION)}
+
+
+def load_images(
+    name: str,
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    download: bool = True,
+    progress: Progress = lambda share: None,
+    schemes: tuple[str, ...] = ("https",),
+) -> Dataset:
+    """Return MNIST or Fashion-MNIST, from the first place that has it.
+
+    The places are `folder`, and only it, if given; else the folder that RMSIM_DATA names, the
+    folders of the operating system, the cache, and at last the network.
+
+    Parameters
+    ----------
+    name : str
+        mnist or fashion-mnist.
+    folder : path
+        Holds the IDX files, or a folder `name` (or that of torchvision) that does.
+    download : bool
+        Whether the network may be used.
+    progress : callable
+        Told the share of the download that is done.
+
+    Raises
+    ------
+    UnreadableDataError
+        If no place has it, saying what to do; or if a file is damaged, naming it.
+    """
+    images = image_set(name)
+    found = locate(images, folder)
+    if found is None:
+        if folder is not None or not download:
+            raise UnreadableDataError(_nowhere(images, folder, ""))
+        found = _fetched(images, progress, schemes)
+    return _read(images, found)
+
+
+def image_set(name: str) -> ImageSet:
+    """Return the set called `name`."""
+    if name not in IMAGE_SETS:
+        raise InvalidInputError("name", name, " or ".join(IMAGE_SETS))
+    return IMAGE_SETS[name]
+
+
+def locate(images: ImageSet, folder: str | os.PathLike[str] | None = None) -> Path | None:
+    """Return the folder with all files of `images`, or None if there is none on this machine."""
+    if folder is not None:
+        roots = [Path(folder)]
+    else:
+        variable = os.environ.get(VARIABLE)
+        roots = ([Path(variable)] if variable else []) + [*images.system, cache_folder()]
+    for root in roots:
+        # The own folder first: beneath one root the files of all sets have the same names.
+        for place in (root / images.name, root / images.alias, root):
+            if all(_file(place, name) for name in images.sha256):
+                return place
+    return None
+
+
+def _file(folder: Path, name: str) -> Path | None:
+    for path in (folder / name, folder / f"{name}.gz"):
+        if path.is_file():
+            return path
+    return None
+
+
+def _read(images: ImageSet, folder: Path) -> Dataset:
+    def array(name: str, dimensions: int) -> npt.NDArray[np.uint8]:
+        path = _file(folder, name)
+        if path is None:
+            raise UnreadableDataError(f"{folder / name} was there and is gone")
+        return idx.read(path, dimensions, images.sha256[name])
+
+    def part(name: str) -> Samples:
+        pixels, labels = (
+            array(f"{name}-images-idx3-ubyte", 3),
+            array(f"{name}-labels-idx1-ubyte", 1),
+        )
+        return Samples(pixels.reshape(len(pixels), -1) / np.float32(255), labels.astype(np.int64))
+
+    return Dataset(images.name, part("train"), part("t10k"), CLASSES, str(folder), images.licence)
+
+
+def _fetched(images: ImageSet, progress: Progress, schemes: tuple[str, ...]) -> Path:
+    """Download the files of `images` into the cache and return their folder there."""
+    folder = cache_folder() / images.name
+    for position, name in enumerate(images.sha256):
+
+        def check(path: Path, name: str = name) -> None:
+            idx.verify(idx.read_bytes(path), path, images.sha256[name])
+
+        def told(share: float, position: int = position) -> None:
+            progress((position + share) / len(images.sha256))
+
+        reasons = []
+        for mirror in images.mirrors:
+            try:
+                fetch(f"{mirror}{name}.gz", folder / f"{name}.gz", check, told, schemes)
+                break
+            except (DownloadError, UnreadableDataError) as problem:
+                reasons.append(str(problem))
+        else:
+            raise UnreadableDataError(_nowhere(images, None, "; ".join(reasons)))
+    return folder
+
+
+def _nowhere(images: ImageSet, folder: str | os.PathLike[str] | None, reason: str) -> str:
+    """Say where `images` was looked for, why there was no download, and what to do."""
+    names = ", ".join(images.sha256)
+    if folder is not None:
+        looked = f"in {folder} or its folder {images.name}"
+    else:
+        variable = os.environ.get(VARIABLE)
+        places = [f"in {VARIABLE} = {variable}" if variable else f"{VARIABLE} is not set"]
+        places += [f"in {path}" for path in (*images.system, cache_folder())]
+        looked = ", ".join(places)
+    failure = f"; the download failed: {reason}" if reason else ""
+    package = f"install Debian's package {images.package}, or " if images.package else ""
+    return (
+        f"{images.name} is nowhere ({looked}{failure}): {package}put {names} (plain or .gz) into "
+        f"a folder DIR/{images.name} and name it by --data DIR or {VARIABLE}=DIR, or run 'rmsim "
+        f"data fetch {images.name}' where there is a network; they are at {images.mirrors[0]}"
+    )
