@@ -31,8 +31,8 @@ from rmtheory.local_entropy.pair_sites import (
     blocks,
     heavy,
     make_site,
+    powers,
     prune,
-    weights,
 )
 from rmtheory.local_entropy.pair_tangent import tangent_averages
 
@@ -68,8 +68,9 @@ def pair_moments(
         # Sparse rules tell which nodes matter: first each other's, then those of the full rules.
         sparse = [site(which, COARSEST, COARSEST) for which in (0, 1)]
         # They come close to the largest zeta, whose power sets the scale of the weights.
-        log_scale = math.log(float((sparse[0].rows @ sparse[1].rows.T).max()))
-        shares = weights(sparse[0].rows, sparse[1].rows, y, log_scale)
+        zeta = sparse[0].rows @ sparse[1].rows.T
+        log_scale = math.log(float(zeta.max()))
+        shares = powers(zeta, y, log_scale)
         shares *= np.outer(sparse[0].weight, sparse[1].weight)
         judges = [sparse[k].take(heavy(shares.sum(axis=1 - k), UNJUDGED)) for k in (0, 1)]
         one, two = (
@@ -113,10 +114,10 @@ def _averages(
     if 1 in layers:
         products = np.hstack([products, pair_products(two.slopes)])
     products *= two.weight[:, None] * math.exp(-2 * log_scale)
-    # Sums over j of zeta^y and of zeta^y times what is missing in its logarithm.
-    sums = np.stack([two.weight, two.weight * two.missing], axis=1)
+    missing = two.weight * two.missing
     square = np.empty((len(one.rows), products.shape[1]))
-    line = np.empty((len(one.rows), 2))
+    # Sums over j of zeta^y times what is missing in its logarithm.
+    line = np.empty(len(one.rows))
     total_log = 0.0
     apart = y < 1  # some weights are not folded in
     for block in blocks(len(one.rows), len(two.rows)):
@@ -127,16 +128,15 @@ def _averages(
         np.matmul(weight, products, out=square[block])
         weight *= zeta
         weight *= zeta
-        np.matmul(weight, sums, out=line[block])
+        np.matmul(weight, missing, out=line[block])
         if apart:
             weight *= one.weight[block, None] * two.weight
         total_log += float(np.vdot(weight, log_zeta))
     square *= one.weight[:, None]
-    line *= one.weight[:, None]
-    total = float(line[:, 0].sum())
-    mean_log = (
-        total_log + log_scale * total + float(line[:, 1].sum()) + float(line[:, 0] @ one.missing)
-    )
+    # Sums over j of zeta^y itself: zeta is a form of the same kind, that of the rows.
+    whole = (square[:, PAIR_PLACES] * outer(one.rows, one.rows)).sum(axis=1)
+    total = float(whole.sum())
+    mean_log = total_log + log_scale * total + float(line @ one.weight) + float(whole @ one.missing)
 
     def mean_product(a: Array, b: Array, which: int = 0) -> float:
         """Average of (a_i.v_j) (b_i.v_j)/zeta^2, v being rows (0) or slopes (1)."""

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rmtheory.gaussian import Array, log_P, n
+from rmtheory.gaussian import Array, P, n
 from rmtheory.local_entropy.nodes import check_size, field_nodes, tilt_nodes
 
 #: Columns of U: the four states (s_1, s_2).
@@ -72,37 +73,50 @@ def make_site(
         weight[0] -= math.log(2.0)
     argument = (jd + lam * FIRST * SECOND + own * x[:, None]) / sigma
     h = math.sqrt(qhat) * tilts.at
-    tilt = h[:, None] * own - np.abs(h)[:, None]
-    log_rows = tilt[:, None, :] + log_P(argument)
-    # The derivative keeps its own exponential, since P may underflow where n does not matter.
-    slopes = np.exp(tilt)[:, None, :] * (own * n(argument) / sigma)
     log_weight = tilts.log_peak[:, None] + weight
-    folded = log_weight / y if y >= 1 else np.zeros_like(log_weight)
-    shift = float((folded + log_rows.max(axis=2)).max())
-    folded -= shift
+    # Everything is a product of a function of t and one of x, so the exponentials are few.
+    parts = (tilts.log_peak / y, weight / y) if y >= 1 else (np.zeros_like(h), np.zeros_like(x))
+    tops = [float(part.max()) for part in parts]
+    at_t, at_x = (np.exp(part - top)[:, None] for part, top in zip(parts, tops, strict=True))
+    at_t = at_t * np.exp(h[:, None] * own - np.abs(h)[:, None])
+    rows, slopes = (
+        (at_t[:, None, :] * (at_x * values)).reshape(-1, 4)
+        for values in (P(argument), own * n(argument) / sigma)
+    )
+    largest = float(rows.max())
+    rows /= largest
+    slopes /= largest
+    shift = sum(tops) + math.log(largest)
+    folded = parts[0][:, None] + parts[1] - shift
     missing = (math.sqrt(qhat) * tilts.excess)[:, None] - folded
-    factor = np.exp(folded).reshape(-1, 1)
-    rows = np.exp(log_rows).reshape(-1, 4) * factor
     apart = np.exp(log_weight - y * (folded + shift)).reshape(-1)
-    return Site(rows, slopes.reshape(-1, 4) * factor, missing.reshape(-1), apart, shift)
+    return Site(rows, slopes, missing.reshape(-1), apart, shift)
 
 
 def prune(site: Site, judge: Site, y: float, log_scale: float, dropped: float) -> Site:
-    """Drop the nodes whose share of the integral, summed over a coarse `judge`, is negligible."""
-    share = np.empty(len(site.rows))
-    for block in blocks(len(site.rows), len(judge.rows)):
-        share[block] = weights(site.rows[block], judge.rows, y, log_scale) @ judge.weight
+    """Drop the nodes whose share of the integral, summed over a coarse `judge`, is negligible.
+
+    Shares are wanted roughly, and single precision is several times faster. It is not for y < 1,
+    where what underflows may weigh something, nor for y so large that zeta^y feels the rounding.
+    """
+    kind: type[np.floating[Any]] = np.float32 if 1 <= y < 1e5 else np.float64
+    rows, columns = site.rows.astype(kind), judge.rows.T.astype(kind)
+    judge_weight = judge.weight.astype(kind)
+    share = np.empty(len(rows))
+    for block in blocks(len(rows), len(judge_weight)):
+        share[block] = powers(rows[block] @ columns, y, log_scale) @ judge_weight
     return site.take(heavy(share * site.weight, dropped))
 
 
-def weights(one: Array, two: Array, y: float, log_scale: float) -> Array:
-    """Return (zeta/scale)^y for all pairs of rows, without the weights kept apart."""
-    weight = one @ two.T
+def powers(
+    zeta: NDArray[np.floating[Any]], y: float, log_scale: float
+) -> NDArray[np.floating[Any]]:
+    """Replace zeta by (zeta/scale)^y."""
     with np.errstate(divide="ignore"):  # a far node may underflow to 0, and weighs nothing
-        np.log(weight, out=weight)
-    weight -= log_scale
-    weight *= y
-    return np.asarray(np.exp(weight, out=weight))
+        np.log(zeta, out=zeta)
+    zeta -= log_scale
+    zeta *= y
+    return np.asarray(np.exp(zeta, out=zeta))
 
 
 def heavy(share: Array, dropped: float) -> NDArray[np.bool_]:

@@ -141,7 +141,9 @@ def test_pair_evaluation_against_its_bare_cost(
             total += float(zeta.sum())
         return total
 
-    ours, least = seconds(lambda: pair_moments(*arguments), 10), seconds(bare, 10)
+    # In turn, so that a busy machine slows both.
+    turns = [(seconds(lambda: pair_moments(*arguments)), seconds(bare)) for _ in range(20)]
+    ours, least = (min(times) for times in zip(*turns, strict=True))
     note(
         benchmark,
         pairs=len(one.rows) * len(two.rows),
@@ -152,6 +154,7 @@ def test_pair_evaluation_against_its_bare_cost(
         nodes_and_pruning_share=around / ours,
     )
     assert error < 1e-9
+    assert ours / least < 3
 
 
 def test_pair_memory(benchmark: BenchmarkFixture) -> None:
