@@ -1,7 +1,7 @@
 # make test and make paper set everything up by themselves; see 'make help'.
 
 VENV := .venv
-EXTRAS := sim,rigor,cluster,dev,docs
+EXTRAS := sim,rigor,cluster,parquet,dev,docs
 PYTHON :=
 WORKERS := 2
 

@@ -3,7 +3,6 @@
 import gzip
 import os
 import pickle
-import struct
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 
@@ -14,19 +13,16 @@ import torch
 from rmsim.data import entangled, idx
 from rmsim.data.dataset import Dataset, Samples
 from rmsim.data.entangled import entangled_mnist
-from rmsim.data.mnist import VARIABLE, load_images
+from rmsim.data.mnist import load_images
 from rmsim.data.npz import read_npz
+from rmsim.data.places import VARIABLE
 from rmtheory.errors import InvalidInputError, UnreadableDataError
+from tests.idx_files import idx_bytes
 
 
 def _samples(count: int = 4, width: int = 3, classes: int = 2) -> Samples:
     inputs = np.arange(count * width, dtype=np.float32).reshape(count, width)
     return Samples(inputs, np.arange(count) % classes)
-
-
-def _idx(array: np.ndarray) -> bytes:
-    header = struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
-    return header + array.astype(np.uint8).tobytes()
 
 
 # The objects
@@ -178,7 +174,7 @@ def test_missing_arrays_and_files_are_named(tmp_path: Path) -> None:
 def test_idx_files_come_back(tmp_path: Path, packed: bool) -> None:
     array = np.arange(24).reshape(2, 3, 4)
     path = tmp_path / "images"
-    path.write_bytes(gzip.compress(_idx(array)) if packed else _idx(array))
+    path.write_bytes(gzip.compress(idx_bytes(array)) if packed else idx_bytes(array))
     assert (idx.read(path, 3) == array).all()
 
 
@@ -186,13 +182,16 @@ def test_idx_files_come_back(tmp_path: Path, packed: bool) -> None:
     ("content", "message"),
     [
         (b"", "no IDX file of bytes in 1 dimensions: it begins with nothing"),
-        (_idx(np.zeros((2, 2))), "begins with 00 00 08 02 instead of 00 00 08 01"),
+        (idx_bytes(np.zeros((2, 2))), "begins with 00 00 08 02 instead of 00 00 08 01"),
         (b"\x00\x00\x0d\x01" + bytes(8), "begins with 00 00 0d 01"),
-        (_idx(np.zeros(5))[:6], "is truncated: its header has 6 bytes"),
-        (_idx(np.zeros(5))[:-1], "is truncated: 4 bytes for 5 = 5 announced by its header"),
-        (_idx(np.zeros(5)) + b"x", "has trailing bytes: 6 bytes for 5 = 5"),
-        (gzip.compress(_idx(np.zeros(5000)))[:-9], "is a damaged gzip file"),
-        (gzip.compress(_idx(np.zeros(5)))[:-8] + bytes(8), "is a damaged gzip file: CRC check"),
+        (idx_bytes(np.zeros(5))[:6], "is truncated: its header has 6 bytes"),
+        (idx_bytes(np.zeros(5))[:-1], "is truncated: 4 bytes for 5 = 5 announced by its header"),
+        (idx_bytes(np.zeros(5)) + b"x", "has trailing bytes: 6 bytes for 5 = 5"),
+        (gzip.compress(idx_bytes(np.zeros(5000)))[:-9], "is a damaged gzip file"),
+        (
+            gzip.compress(idx_bytes(np.zeros(5)))[:-8] + bytes(8),
+            "is a damaged gzip file: CRC check",
+        ),
         (b"\x1f\x8b\xff", "is a damaged gzip file"),
     ],
 )
@@ -208,6 +207,6 @@ def test_wrong_checksum_and_missing_file_are_named(tmp_path: Path) -> None:
     path = tmp_path / "labels"
     with pytest.raises(UnreadableDataError, match="labels cannot be read: No such file"):
         idx.read(path, 1)
-    path.write_bytes(_idx(np.zeros(5)))
+    path.write_bytes(idx_bytes(np.zeros(5)))
     with pytest.raises(UnreadableDataError, match="labels is not the published file: sha256"):
         idx.read(path, 1, "0" * 64)

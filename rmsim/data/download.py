@@ -1,7 +1,7 @@
 """Download a file so that it is there complete and checked, or not at all.
 
-The bytes go to NAME.part beside the target. A broken download leaves it, and the next one goes on
-from there; it is checked before it gets its name.
+The bytes go to NAME.*.part beside the target, one for each address. A broken download leaves it,
+and the next one goes on from there; it is checked before it gets its name.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import urllib.error
 import urllib.request
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 from rmtheory.errors import RMError, UnreadableDataError
@@ -33,13 +34,6 @@ class DownloadError(RMError):
     """A file could not be downloaded; the text says from where and why."""
 
 
-def cache_folder() -> Path:
-    """Return the folder of downloaded data: XDG_CACHE_HOME/rmsim, by default ~/.cache/rmsim."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    # A relative path is to be ignored, says the XDG specification.
-    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "rmsim"
-
-
 def fetch(
     url: str,
     target: Path,
@@ -57,7 +51,8 @@ def fetch(
         If `check` refuses what came; it is deleted.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f"{target.name}.part")
+    # Mirrors may have compressed the same content in different ways: their bytes do not mix.
+    part = target.with_name(f"{target.name}.{zlib.crc32(url.encode()):08x}.part")
     while not target.exists():
         with part.open("ab") as file, _alone(file):
             if not part.exists() or not os.path.samestat(os.fstat(file.fileno()), part.stat()):
@@ -71,6 +66,8 @@ def fetch(
                 part.unlink()
                 raise UnreadableDataError(f"what {url} sends is wrong: {problem}") from None
             part.replace(target)
+    for left in target.parent.glob(f"{target.name}.*.part"):
+        left.unlink(missing_ok=True)
 
 
 def _complete(url: str, file: IO[bytes], progress: Progress, schemes: tuple[str, ...]) -> None:
@@ -100,11 +97,18 @@ def _complete(url: str, file: IO[bytes], progress: Progress, schemes: tuple[str,
 
 
 def _open(url: str, start: int, schemes: tuple[str, ...]) -> HTTPResponse:
+    class Redirections(urllib.request.HTTPRedirectHandler):
+        def redirect_request(
+            self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: str
+        ) -> Any:
+            _demand_scheme(newurl, schemes)
+            return super().redirect_request(req, fp, code, msg, headers, newurl)
+
     _demand_scheme(url, schemes)
     headers = {"Range": f"bytes={start}-"} if start else {}
     request = urllib.request.Request(url, headers={"User-Agent": "rmsim", **headers})
-    answer: HTTPResponse = urllib.request.urlopen(request, timeout=_PATIENCE)
-    _demand_scheme(answer.url, schemes)  # where redirections led
+    opener = urllib.request.build_opener(Redirections)
+    answer: HTTPResponse = opener.open(request, timeout=_PATIENCE)
     return answer
 
 

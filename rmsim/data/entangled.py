@@ -4,16 +4,13 @@ r"""Entangled MNIST (paper, SM-D): MNIST seen through 100 random binary measurem
     W_{kj} \sim \mathcal N(0, 1/784), \qquad k = 1, \dots, 100,
 
 with pixels p_j from 0 to 255, not centred, and sign(0) = -1. The 70,000 inputs ship with the
-package, a bit each; ``python -m rmsim.data.entangled DIR`` makes the file again from the IDX files
-of MNIST in DIR.
+package, a bit for each spin; :mod:`rmsim.data.make_entangled` makes the file again from MNIST.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 from functools import cache
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +37,8 @@ LICENCE = (
 #: Checksum of the data set as it ships (`Dataset.checksum`).
 SHA256 = "f669f91521dc380111c8a7a2183bd5cb76c2675dd13b7daf94928c1325b6aba2"
 
-_FILE = "entangled_mnist.npz"
+#: The file that ships, beside this one.
+PATH = Path(__file__).with_name("entangled_mnist.npz")
 
 
 def projection(inputs: int = 784, width: int = WIDTH, seed: int = SEED) -> npt.NDArray[np.float64]:
@@ -98,11 +96,10 @@ def entangled_mnist() -> Dataset:
     >>> data.train.labels[:5].tolist()
     [5, 0, 4, 1, 9]
     """
-    with as_file(files("rmsim.data") / _FILE) as path:
-        data = read_packed(path)
+    data = read_packed(PATH)
     if data.checksum != SHA256:
         raise UnreadableDataError(
-            f"{_FILE} of this installation was altered: its checksum is {data.checksum}, "
+            f"{PATH} was altered: its checksum is {data.checksum}, "
             f"not {SHA256}; install the package again"
         )
     return data
@@ -134,19 +131,3 @@ def write_packed(data: Dataset, path: str | os.PathLike[str]) -> None:
         arrays[f"{name}_labels"] = samples.labels.astype(np.uint8)
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)
-
-
-def main(folder: str) -> None:
-    """Make the file of the package from the IDX files of MNIST in `folder`."""
-    from rmsim.data.mnist import load_images
-
-    data = entangled_from(load_images("mnist", folder, download=False))
-    target = Path(__file__).with_name(_FILE)
-    write_packed(data, target)
-    print(f"{target}: seed {SEED}, checksum {data.checksum}")
-
-
-if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python -m rmsim.data.entangled DIR (IDX files of MNIST)")
-    main(sys.argv[1])

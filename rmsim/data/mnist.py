@@ -6,7 +6,6 @@ published ones by the sha256 of the uncompressed content. Inputs are pixels/255.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +15,9 @@ import numpy.typing as npt
 
 from rmsim.data import idx
 from rmsim.data.dataset import Dataset, Samples
-from rmsim.data.download import DownloadError, Progress, cache_folder, fetch
+from rmsim.data.download import DownloadError, Progress, fetch
+from rmsim.data.places import VARIABLE, Folder, cache_folder, looked_in, roots
 from rmtheory.errors import InvalidInputError, UnreadableDataError
-
-#: Variable of the environment that names a folder of data sets.
-VARIABLE = "RMSIM_DATA"
 
 CLASSES = 10
 
@@ -111,7 +108,7 @@ IMAGE_SETS = {images.name: images for images in (MNIST, FASHION)}
 
 def load_images(
     name: str,
-    folder: str | os.PathLike[str] | None = None,
+    folder: Folder = None,
     *,
     download: bool = True,
     progress: Progress = lambda share: None,
@@ -154,14 +151,9 @@ def image_set(name: str) -> ImageSet:
     return IMAGE_SETS[name]
 
 
-def locate(images: ImageSet, folder: str | os.PathLike[str] | None = None) -> Path | None:
+def locate(images: ImageSet, folder: Folder = None) -> Path | None:
     """Return the folder with all files of `images`, or None if there is none on this machine."""
-    if folder is not None:
-        roots = [Path(folder)]
-    else:
-        variable = os.environ.get(VARIABLE)
-        roots = ([Path(variable)] if variable else []) + [*images.system, cache_folder()]
-    for root in roots:
+    for root in roots(folder, images.system):
         # The own folder first: beneath one root the files of all sets have the same names.
         for place in (root / images.name, root / images.alias, root):
             if all(_file(place, name) for name in images.sha256):
@@ -216,16 +208,10 @@ def _fetched(images: ImageSet, progress: Progress, schemes: tuple[str, ...]) -> 
     return folder
 
 
-def _nowhere(images: ImageSet, folder: str | os.PathLike[str] | None, reason: str) -> str:
+def _nowhere(images: ImageSet, folder: Folder, reason: str) -> str:
     """Say where `images` was looked for, why there was no download, and what to do."""
     names = ", ".join(images.sha256)
-    if folder is not None:
-        looked = f"in {folder} or its folder {images.name}"
-    else:
-        variable = os.environ.get(VARIABLE)
-        places = [f"in {VARIABLE} = {variable}" if variable else f"{VARIABLE} is not set"]
-        places += [f"in {path}" for path in (*images.system, cache_folder())]
-        looked = ", ".join(places)
+    looked = looked_in(folder, images.system)
     failure = f"; the download failed: {reason}" if reason else ""
     package = f"install Debian's package {images.package}, or " if images.package else ""
     return (

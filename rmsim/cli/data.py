@@ -1,0 +1,149 @@
+"""``rmsim data``: list the data sets, fetch one, check those that are here."""
+
+from __future__ import annotations
+
+import json as json_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rmtheory.cli import output as io
+
+if TYPE_CHECKING:
+    from rmsim.data.dataset import Dataset
+
+data_app = typer.Typer(
+    help="Data sets: list them, fetch one, check those that are here.",
+    invoke_without_command=True,
+    rich_markup_mode=None,
+)
+
+
+@data_app.callback()
+def _data(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+DataOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--data", metavar="DIR", help="Folder of the files, instead of RMSIM_DATA and the cache."
+    ),
+]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="As in 'rmsim data list'.")]
+NamesArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="[NAME]...", help="All that are here by default.")
+]
+
+_MEANING = {
+    "train": "samples to train on",
+    "test": "samples to test on",
+    "width": "numbers in an input",
+    "classes": "number of classes",
+    "source": "where it was read from",
+    "licence": "who made it, and what is allowed",
+    "sha256": "checksum of all inputs and labels",
+}
+
+
+def read_dataset(name: str, folder: Path | None) -> Dataset:
+    """Return the data set `name` as any command reads it: with a bar if it is downloaded."""
+    from rmsim.data import catalogue
+    from rmtheory.cli.progress import weighing
+
+    entry = catalogue.entry(name)
+    if entry.locate(folder) is not None:
+        return entry.load(folder, False, lambda share: None)
+    with weighing(f"download of {name}, %", 100) as advance:
+        return entry.load(folder, True, lambda share: advance(int(100 * share), share))
+
+
+@data_app.command("list")
+def list_command(data: DataOption = None, json: io.JsonOption = False) -> None:
+    """List the data sets, and where each is on this machine.
+
+    Example: rmsim data list --json
+    """
+    from rmsim.data.catalogue import CATALOGUE
+
+    rows: list[dict[str, Any]] = []
+    for entry in CATALOGUE.values():
+        place = entry.locate(data)
+        rows.append(
+            {
+                "name": entry.name,
+                "what": entry.what,
+                "origin": entry.origin,
+                "path": None if place is None else str(place),
+                "licence": entry.licence,
+            }
+        )
+    _show(rows, json, {"name": "name", "what": "what", "origin": "comes from", "path": "is here"})
+
+
+@data_app.command("fetch")
+def fetch_command(
+    name: NameArgument,
+    data: DataOption = None,
+    json: io.JsonOption = False,
+    out: io.OutOption = None,
+) -> None:
+    """Make sure that a data set is here, downloading it if need be, and check it.
+
+    Example: rmsim data fetch mnist
+    """
+    from rmsim.cli.report import SimulationReport
+
+    summary = read_dataset(name, data).summary()
+    SimulationReport(f"Data set {name}", summary, _MEANING).show(json, out)
+
+
+@data_app.command("check")
+def check_command(
+    names: NamesArgument = None, data: DataOption = None, json: io.JsonOption = False
+) -> None:
+    """Read the data sets that are here and compare their checksums; exit code 1 if one is damaged.
+
+    Example: rmsim data check entangled-mnist --json
+    """
+    from rmsim.data import catalogue
+    from rmtheory.errors import RMError
+
+    rows: list[dict[str, Any]] = []
+    for entry in [catalogue.entry(name) for name in names or catalogue.CATALOGUE]:
+        row: dict[str, Any] = {"name": entry.name, "status": "ok", "sha256": None, "problem": None}
+        if entry.locate(data) is None and not names:
+            row["status"] = "not here"
+        else:
+            try:
+                row["sha256"] = entry.load(data, False, lambda share: None).checksum
+            except RMError as problem:
+                row |= {"status": "damaged or missing", "problem": str(problem)}
+        rows.append(row)
+    shown = {"name": "name", "status": "status", "sha256": "sha256 of the numbers"}
+    if any(row["problem"] for row in rows):
+        shown["problem"] = "problem"
+    _show(rows, json, shown)
+    if any(row["problem"] for row in rows):
+        raise typer.Exit(1)
+
+
+def _show(rows: list[dict[str, Any]], as_json: bool, columns: dict[str, str]) -> None:
+    """Print `rows` as a JSON list, or as a table of the `columns` (key -> heading)."""
+    if as_json:
+        typer.echo(json_module.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(show_edge=False, pad_edge=False)
+    for heading in columns.values():
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*("-" if row[key] is None else str(row[key]) for key in columns))
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=500)  # a pipe has no width
+    console.print(table)

@@ -1,0 +1,30 @@
+"""Make the file of Entangled MNIST from MNIST: ``python -m rmsim.data.make_entangled DIR``.
+
+DIR holds the IDX files of MNIST. The seed is in :mod:`rmsim.data.entangled`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from rmsim.data import entangled
+from rmsim.data.mnist import load_images
+from rmtheory.cli.run import fail
+from rmtheory.errors import RMError
+
+
+def main(arguments: list[str]) -> int:
+    """Write the file into the package and print the checksum to be put into the source."""
+    if len(arguments) != 1:
+        return fail("make_entangled", "DIR with the IDX files of MNIST must be given", 2)
+    try:
+        data = entangled.entangled_from(load_images("mnist", arguments[0]))
+        entangled.write_packed(data, entangled.PATH)
+    except RMError as problem:
+        return fail("make_entangled", str(problem), 1)
+    print(f"{entangled.PATH}: seed {entangled.SEED}, checksum {data.checksum}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
