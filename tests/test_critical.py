@@ -40,7 +40,7 @@ def assert_opposite(found: Critical) -> None:
 def test_the_core() -> None:
     found = critical_coupling(1, "jd")
     assert found.low <= CORE_RM <= found.high
-    assert 0 < found.high - found.low <= 1e-8
+    assert 0 < found.high - found.low <= 1e-9
     assert_opposite(found)
     # The verdicts are opposite, by the route that scans all distances.
     assert monotonicity(Chain(1, found.low)).verdict is Verdict.NOT_MONOTONE
@@ -55,10 +55,19 @@ def test_the_core() -> None:
         assert ystar(Chain(1, found.high), factor * found.d.value).slope.value > 1e-3
 
 
+def test_the_least_slopes_of_the_core_to_more_digits() -> None:
+    """Float64 leaves half of each slope uncertain; more digits settle the signs, and agree."""
+    found = critical_coupling(1, "jd")
+    for end, least in ((found.low, found.at_low), (found.high, found.at_high)):
+        slope = ystar(Chain(1, end), found.d.value, 15).slope
+        assert abs(slope.value - least.value) <= least.error + slope.error
+        assert slope.error < 1e-15 < abs(slope.value)
+
+
 def test_the_gap_of_the_core() -> None:
     found = critical_coupling(1, "jd", kind="gap")
     assert found.low <= CORE_GAP <= found.high
-    assert 0 < found.high - found.low <= 1e-8
+    assert 0 < found.high - found.low <= 1e-9
     assert_opposite(found)
     d = found.d.value
     assert ystar(Chain(1, found.low), d).internal.value < 0

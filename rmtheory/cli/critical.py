@@ -24,7 +24,7 @@ def critical(
     ] = False,
     width: Annotated[
         str | None,
-        typer.Option("--width", metavar="NUMBER", help="Width of the bracket (1e-8, 1e-5)."),
+        typer.Option("--width", metavar="NUMBER", help="Width of the bracket (1e-9, 1e-5)."),
     ] = None,
     json: io.JsonOption = False,
     out: io.OutOption = None,

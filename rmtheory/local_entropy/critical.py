@@ -104,16 +104,16 @@ def critical_coupling(
     kind : {"rm", "gap"}
         Which threshold.
     width : float, optional
-        Width of the bracket; 1e-8 for the core module, 1e-5 for two layers.
+        Width of the bracket; 1e-9 for the core module, 1e-5 for two layers.
 
     Examples
     --------
     >>> core = critical_coupling(1, "jd")
-    >>> f"{core.low:.8f} {core.high:.8f}"
-    '0.07310769 0.07310770'
+    >>> f"{core.low:.10f} {core.high:.10f}"
+    '0.0731076986 0.0731076994'
     """
     chain_at = _family(layers, coupling, jd, lam)
-    width = (1e-8 if layers == 1 else 1e-5) if width is None else width
+    width = (1e-9 if layers == 1 else 1e-5) if width is None else width
     tol = 1e-11 if layers == 1 else min(1e-8, width * 1e-3)
     other = jd if coupling == "lam" else lam
     guess = _guess(layers, coupling, kind, other)
