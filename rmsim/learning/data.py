@@ -1,0 +1,73 @@
+"""Inputs and labels as the steps need them: checked once, then cut into batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from rmsim.learning.parameters import Parameters
+from rmsim.learning.state import State
+from rmtheory.errors import InvalidInputError
+
+#: What is accepted as inputs and labels.
+Array = torch.Tensor | np.ndarray[Any, Any]
+
+
+def checked_inputs(state: State, inputs: Array) -> torch.Tensor:
+    """Return the inputs as a tensor, (samples, D), of their own type; refuse what does not fit."""
+    x = torch.as_tensor(inputs)
+    if x.dim() != 2 or x.shape[1] != state.inputs:
+        allowed = f"of shape (samples, {state.inputs}), the inputs of this network"
+        raise InvalidInputError("inputs", str(tuple(x.shape)), allowed)
+    if x.is_complex():
+        raise InvalidInputError("inputs", str(x.dtype), "real")
+    if x.is_floating_point() and not bool(x.isfinite().all()):
+        raise InvalidInputError("inputs", "a number that is not finite", "finite")
+    return x
+
+
+def checked_labels(state: State, labels: Array, samples: int) -> torch.Tensor:
+    """Return class numbers (samples), or label codes (samples, C) as they are.
+
+    Codes are for tasks that are no classification, such as hetero-association.
+    """
+    y = torch.as_tensor(labels)
+    if y.dim() == 2 and y.is_floating_point():
+        if tuple(y.shape) != (samples, state.classes):
+            allowed = f"of shape ({samples}, {state.classes})"
+            raise InvalidInputError("labels", str(tuple(y.shape)), allowed)
+        if not bool(y.isfinite().all()):
+            raise InvalidInputError("labels", "a number that is not finite", "finite")
+        return y
+    if tuple(y.shape) != (samples,):
+        raise InvalidInputError("labels", str(tuple(y.shape)), f"{samples} class numbers")
+    if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
+        raise InvalidInputError("labels", str(y.dtype), "integers")
+    if samples and (int(y.min()) < 0 or int(y.max()) >= state.classes):
+        wrong = int(y.min()) if int(y.min()) < 0 else int(y.max())
+        raise InvalidInputError("labels", wrong, f"class numbers from 0 to {state.classes - 1}")
+    return y.to(torch.int64)
+
+
+def label_code(parameters: Parameters, state: State, labels: torch.Tensor) -> torch.Tensor:
+    """Return y of the field, (samples, C): `label_true` for the class, `label_other` else."""
+    if labels.dim() == 2:
+        return labels.to(dtype=state.dtype, device=state.device)
+    labels = labels.to(state.device)
+    code = torch.full(
+        (len(labels), state.classes),
+        parameters.label_other,
+        dtype=state.dtype,
+        device=state.device,
+    )
+    return code.scatter_(1, labels.unsqueeze(1), parameters.label_true)
+
+
+def label_signs(state: State, labels: torch.Tensor) -> torch.Tensor:
+    """Return y of the readout, (samples, C): +1 for the class and -1 for the others."""
+    if labels.dim() == 2:
+        return labels.to(dtype=state.dtype, device=state.device).sign()
+    signs = torch.full((len(labels), state.classes), -1.0, dtype=state.dtype, device=state.device)
+    return signs.scatter_(1, labels.to(state.device).unsqueeze(1), 1.0)

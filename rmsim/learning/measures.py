@@ -1,0 +1,155 @@
+r"""What is measured of a network that learns.
+
+.. math:: q_{dyn} = \frac1N\sum_i s'_i s^*_i, \qquad
+    \rho = \frac{\lVert S\rVert - \lVert A\rVert}{\lVert S\rVert + \lVert A\rVert},
+    \quad J = S + A \text{ off the diagonal}
+
+(paper, SM-F and SM-H). The paper's brackets of q_dyn are the quartiles.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+
+import torch
+
+from rmsim.learning.data import Array, checked_inputs, checked_labels, label_code
+from rmsim.learning.parameters import Parameters
+from rmsim.learning.phases import is_fixed, phases
+from rmsim.learning.plasticity import update_field
+from rmsim.learning.state import State
+from rmtheory.errors import InvalidInputError
+
+_LEVELS = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """Median, quartiles and 5-95 % range over the samples."""
+
+    median: float
+    q25: float
+    q75: float
+    q05: float
+    q95: float
+
+    @classmethod
+    def of(cls, values: torch.Tensor) -> Quantiles:
+        """Return the quantiles of `values`.
+
+        Examples
+        --------
+        >>> Quantiles.of(torch.arange(101.0)).q25
+        25.0
+        """
+        values = values.flatten().double()
+        level = torch.tensor(list(_LEVELS.values()), dtype=values.dtype, device=values.device)
+        found = torch.quantile(values, level).tolist()
+        return cls(**dict(zip(_LEVELS, found, strict=True)))
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One look at a network, over some samples.
+
+    Parameters
+    ----------
+    samples : int
+        Samples looked at.
+    q_dyn : Quantiles
+        Overlap of s' and s* of each sample.
+    margin : Quantiles
+        Least s_i h_i of each sample at s*, with the field that the rule tests.
+    unstable_clamped, unstable_free : float
+        Fraction of samples whose s' (s*) is not a fixed point of its phase.
+    sweeps_clamped, sweeps_free : float
+        Mean number of sweeps that changed the state, if the protocol runs until convergence; else
+        those it does.
+    below_kappa : float
+        Fraction of neurons with s_i h_i <= kappa_j, which the next step would update.
+    symmetry : float
+        Symmetry level of J off the diagonal; 1 symmetric, -1 antisymmetric, 0 independent.
+    """
+
+    samples: int
+    q_dyn: Quantiles
+    margin: Quantiles
+    unstable_clamped: float
+    unstable_free: float
+    sweeps_clamped: float
+    sweeps_free: float
+    below_kappa: float
+    symmetry: float
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the numbers as JSON values."""
+        return asdict(self)
+
+
+def measure(
+    parameters: Parameters, state: State, inputs: Array, labels: Array, *, together: int = 512
+) -> Measurement:
+    """Present the samples without learning, and measure.
+
+    Parameters
+    ----------
+    parameters, state, inputs, labels
+        As for :func:`rmsim.learning.step.batch_step`.
+    together : int
+        Samples relaxed together.
+    """
+    x = checked_inputs(state, inputs)
+    y = checked_labels(state, labels, len(x))
+    if not len(x):
+        raise InvalidInputError("inputs", "no sample", "at least one sample")
+    found: dict[str, list[torch.Tensor]] = {}
+    for number, first in enumerate(range(0, len(x), together)):
+        part = slice(first, first + together)
+        batch = x[part].to(dtype=state.dtype, device=state.device)
+        code = label_code(parameters, state, y[part])
+        ends = phases(parameters, state, batch, code, number)
+        margin = ends.s_star * update_field(parameters, state, ends)
+        both = ends.input_field + ends.label_field
+        final_field = both if parameters.scheme == "approximate" else ends.input_field
+        row = {
+            "q_dyn": (ends.s_prime * ends.s_star).flatten(1).mean(1),
+            "margin": margin.flatten(1).amin(1),
+            "below": (margin <= parameters.kappa_j).flatten(1).double().mean(1),
+            "clamped": ~is_fixed(state.couplings, ends.s_prime, both),
+            "free": ~is_fixed(state.couplings, ends.s_star, final_field),
+            "sweeps_clamped": ends.clamped.sweeps,
+            "sweeps_free": ends.free.sweeps,
+        }
+        for name, values in row.items():
+            found.setdefault(name, []).append(values)
+    all_of = {name: torch.cat(values) for name, values in found.items()}
+    mean = {name: float(values.double().mean()) for name, values in all_of.items()}
+    return Measurement(
+        samples=len(x),
+        q_dyn=Quantiles.of(all_of["q_dyn"]),
+        margin=Quantiles.of(all_of["margin"]),
+        unstable_clamped=mean["clamped"],
+        unstable_free=mean["free"],
+        sweeps_clamped=mean["sweeps_clamped"],
+        sweeps_free=mean["sweeps_free"],
+        below_kappa=mean["below"],
+        symmetry=symmetry_level(state),
+    )
+
+
+def symmetry_level(state: State) -> float:
+    """Return (|S| - |A|) / (|S| + |A|) of J off the diagonal, over all layers.
+
+    With a = sum J_ij^2 and b = sum J_ij J_ji, |S|^2 = (a + b)/2 and |A|^2 = (a - b)/2.
+    """
+    matrices = state.dense_j()
+    square = crossed = 0.0
+    for matrix in matrices:
+        double = matrix.double()
+        square += float((double * double).sum())
+        crossed += float((double * double.T).sum())
+    symmetric, other = (math.sqrt(max(0.0, square + sign * crossed)) for sign in (1, -1))
+    if symmetric + other == 0:
+        raise InvalidInputError("J", "zero everywhere", "nonzero, to have a symmetry level")
+    return (symmetric - other) / (symmetric + other)

@@ -1,0 +1,116 @@
+"""What the learning core refuses, and in which words."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from rmsim.learning import Parameters, Wiring, accuracy, batch_step, initialise, train
+from rmsim.learning.recipes import dense_recipe, hetero_recipe
+from rmtheory.errors import InvalidInputError
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"n": 1},
+        {"layers": 0},
+        {"jd": float("nan")},
+        {"rho_j": 0},
+        {"rho_in": 1.5},
+        {"p": 0},
+        {"p": 1.2},
+        {"eta_j": -0.1},
+        {"decay_in": -1},
+        {"warmup": -1},
+        {"clamped": 2.5},
+        {"inference": 0},
+        {"batch": 0},
+        {"update": "random"},
+        {"stop": "never"},
+        {"rule": "hebb"},
+        {"gamma": 0},
+        {"symmetry": "sym3"},
+        {"scheme": "short"},
+        {"batch_scaling": "B"},
+        {"fan_in_rates": 1},
+        {"readout": "softmax"},
+        {"input_to": 3},
+        {"shared_back": True, "eta_back": 0.1},
+        {"input_kind": "identity"},
+        {"warmup": 0, "clamped": 0, "free": 0},
+        {"no_such_name": 1},
+    ],
+    ids=str,
+)
+def test_parameters(choice: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError) as error:
+        Parameters.from_dict({"n": 20, **choice})
+    assert (
+        next(iter(choice)) in str(error.value)
+        or "eta" in str(error.value)
+        or "free" in str(error.value)
+    )
+
+
+def test_parameters_go_through_json() -> None:
+    parameters = dense_recipe(30, rho_j=0.5, layers=2)
+    assert Parameters.from_dict(parameters.to_dict()) == parameters
+
+
+PARAMETERS = dense_recipe(30, classes=3)
+INPUTS, LABELS = torch.ones(8, 5), torch.zeros(8, dtype=torch.int64)
+NOT_A_NUMBER = torch.ones(8, 5).index_fill(0, torch.tensor([3]), float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "labels", "words"),
+    [
+        (torch.ones(8, 4), LABELS, r"inputs must be of shape \(samples, 5\).*got \(8, 4\)"),
+        (torch.ones(8), LABELS, "inputs must be of shape"),
+        (NOT_A_NUMBER, LABELS, "inputs must be finite"),
+        (INPUTS * float("inf"), LABELS, "inputs must be finite"),
+        (INPUTS, LABELS + 3, "labels must be class numbers from 0 to 2, got 3"),
+        (INPUTS, LABELS - 1, "labels must be class numbers from 0 to 2, got -1"),
+        (INPUTS, LABELS[:7], "labels must be 8 class numbers"),
+        (INPUTS, LABELS.double(), "labels must be integers"),
+        (INPUTS, torch.zeros(8, 2), r"labels must be of shape \(8, 3\)"),
+        (INPUTS[:0], LABELS[:0], "inputs must be at least one sample"),
+    ],
+)
+def test_data(inputs: torch.Tensor, labels: torch.Tensor, words: str) -> None:
+    state = initialise(PARAMETERS, 5, 3, seed=0)
+    with pytest.raises(InvalidInputError, match=words):
+        batch_step(PARAMETERS, state, inputs, labels)
+    with pytest.raises(InvalidInputError, match=words):
+        accuracy(PARAMETERS, state, inputs, labels)
+
+
+def test_numpy_arrays_of_any_type_are_inputs() -> None:
+    state = initialise(PARAMETERS, 5, 3, seed=0)
+    draw = np.random.default_rng(0)
+    x = draw.choice(np.array([-1, 1], np.int8), (20, 5))
+    y = draw.integers(0, 3, 20).astype(np.uint8)
+    one = train(PARAMETERS, state, x, y)
+    two = train(PARAMETERS, state, torch.as_tensor(x, dtype=torch.float64), y.astype(np.int64))
+    assert torch.equal(one.j, two.j)
+
+
+def test_networks() -> None:
+    with pytest.raises(InvalidInputError, match="n must be such that 30 classes fit"):
+        initialise(dense_recipe(20), 5, 30, seed=0)
+    with pytest.raises(InvalidInputError, match="seed must be an integer"):
+        initialise(PARAMETERS, 5, 3, seed=-1)
+    with pytest.raises(InvalidInputError, match="inputs must be n = 20"):
+        initialise(hetero_recipe(20, 2), 19, 20, seed=0)
+    with pytest.raises(InvalidInputError, match="classes must be n = 20"):
+        initialise(hetero_recipe(20, 2), 20, 19, seed=0)
+    with pytest.raises(InvalidInputError, match="a_in must be 30 zeros and ones"):
+        initialise(PARAMETERS, 5, 3, 0, wiring=Wiring(a_in=torch.ones(29)))
+    with pytest.raises(InvalidInputError, match=r"adjacency must be of shape \(30, 30\)"):
+        initialise(PARAMETERS, 5, 3, 0, wiring=Wiring(torch.ones(29, 29)))
+    parameters = dense_recipe(30, classes=3, readout="none")
+    state = initialise(parameters, 5, 3, seed=0)
+    with pytest.raises(InvalidInputError, match="readout must be perceptron"):
+        accuracy(parameters, state, INPUTS, LABELS)

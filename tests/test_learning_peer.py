@@ -1,0 +1,59 @@
+"""The sparse recipe against the authors' own run of it, where that is at hand."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from rmsim.learning import batch_step
+from rmsim.learning.matrices import state_of_matrices
+from rmsim.learning.recipes import sparse_recipe
+
+FOLDER = os.environ.get("RMSIM_PEER")
+
+
+@pytest.mark.skipif(FOLDER is None, reason="RMSIM_PEER names no folder with the authors' run")
+def test_two_hundred_batches_of_the_authors() -> None:
+    """Every s* equal, final weights within 1e-5. Their matrices are stored [from, to]."""
+    assert FOLDER is not None
+    with np.load(Path(FOLDER) / "emnist_N1000_K200.npz", allow_pickle=False) as file:
+        peer = {name: torch.as_tensor(file[name]) for name in file.files if name != "hp"}
+        numbers = json.loads(str(file["hp"]))
+    parameters = sparse_recipe(
+        1000,
+        jd=numbers["j_d"],
+        rho_j=numbers["rho_J"],
+        rho_in=numbers["rho_in"],
+        lambda_x=numbers["lx"],
+        lambda_y=numbers["ly"],
+        eta_j=numbers["lr_j"],
+        eta_in=numbers["lr_in"],
+        eta_out=numbers["lr_out"],
+        kappa_j=numbers["k_j"],
+        kappa_in=numbers["k_in"],
+        kappa_out=numbers["k_out"],
+        decay_out=numbers["wd_out"],
+    )
+    state = state_of_matrices(
+        parameters,
+        peer["init_J"].T.unsqueeze(0),
+        peer["init_W_in"].T,
+        peer["init_W_back"].T,
+        peer["init_W_out"].T,
+        present_j=peer["mask_J"].T.unsqueeze(0),
+        present_in=peer["mask_in"].T,
+    )
+    for x, y, s_star in zip(peer["x"], peer["y"], peer["s_star"], strict=True):
+        state, ends = batch_step(parameters, state, x, y.argmax(1))
+        assert torch.equal(ends.s_star[:, 0], s_star)
+    j = state.dense_j()[0].fill_diagonal_(numbers["j_d"])
+    for ours, name in (
+        (j, "final_J"),
+        (state.w_in.to_dense(), "final_W_in"),
+        (state.w_back.to_dense(), "final_W_back"),
+        (state.w_out, "final_W_out"),
+    ):
+        assert float((ours - peer[name].T).abs().max()) < 1e-5, name
