@@ -235,8 +235,8 @@ def _nodes(q: float, qhat: float, fineness: float, half: bool) -> tuple[Array, A
             f"the quadrature at q = {q:.6g}, qhat = {qhat:.3g} needs too many nodes; "
             f"move q away from 1"
         )
-    t = _line(t_step, half)
-    z = _line(z_step, half and qhat == 0)
+    t = midpoints(t_step, half)
+    z = midpoints(z_step, half and qhat == 0)
     radius = t[:, None] ** 2 + z**2
     inside = radius <= _REACH**2
     weight = np.exp(-0.5 * radius[inside])
@@ -247,7 +247,7 @@ def _nodes(q: float, qhat: float, fineness: float, half: bool) -> tuple[Array, A
     )
 
 
-def _line(step: float, half: bool) -> Array:
+def midpoints(step: float, half: bool) -> Array:
     """Midpoints ±step/2, ±3 step/2, ..., or the positive ones; the origin for no step."""
     if step == 0:
         return np.zeros(1)
