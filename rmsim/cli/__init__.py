@@ -8,6 +8,7 @@ from importlib.metadata import version
 
 import typer
 
+from rmsim.cli.baseline import baseline_app
 from rmsim.cli.data import data_app
 from rmsim.cli.enumerate import enumerate_command
 from rmsim.cli.local_entropy import local_entropy_command
@@ -43,6 +44,7 @@ def _options(
         typer.echo(context.get_help())
 
 
+app.add_typer(baseline_app, name="baseline")
 app.add_typer(data_app, name="data")
 app.command("enumerate")(enumerate_command)
 app.command("local-entropy")(local_entropy_command)
