@@ -83,13 +83,8 @@ class AdjacencyCouplings:
         """Return h; see :meth:`rmsim.couplings.protocol.Couplings.field`."""
         out = field_out(self, s, active, layer, out)
         flat = s.contiguous().flatten(2).unsqueeze(2)
-        if layer is None:
-            self.rows.multiply(flat, out.flatten(2).unsqueeze(2), active)
-            out.add_(s, alpha=self.jd)
-        else:
-            rows = (layer * self.n, (layer + 1) * self.n)
-            self.rows.multiply(flat, out.unsqueeze(2), active, rows=rows)
-            out.add_(s[:, :, layer], alpha=self.jd)
+        rows = None if layer is None else (layer * self.n, (layer + 1) * self.n)
+        self.rows.multiply(flat, out.flatten(2).unsqueeze(2), active, rows=rows, jd=self.jd)
         add_external(out, s, external, layer)
         return out
 

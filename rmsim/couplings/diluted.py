@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import torch
 
-from rmsim.couplings.local import add_chain_terms, add_external, checked_coupling
+from rmsim.couplings.local import add_external, add_neighbours, checked_coupling
 from rmsim.couplings.protocol import field_out
 from rmsim.couplings.rows import CompressedRows
 from rmsim.network import Network
@@ -89,8 +89,8 @@ class DilutedChain:
         """Return h; see :meth:`rmsim.couplings.protocol.Couplings.field`."""
         out = field_out(self, s, active, layer, out)
         target = out if layer is None else out.unsqueeze(2)
-        self.rows.multiply(s.contiguous(), target, active, layer)
-        add_chain_terms(out, s, self.jd, self.lam_left, self.lam_right, layer)
+        self.rows.multiply(s.contiguous(), target, active, layer, jd=self.jd)
+        add_neighbours(out, s, self.lam_left, self.lam_right, layer)
         add_external(out, s, external, layer)
         return out
 

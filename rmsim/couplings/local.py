@@ -33,12 +33,18 @@ def add_chain_terms(
     layer: int | None,
 ) -> None:
     """Add J_D, lambda_L and lambda_R to `out`, for one layer or for all."""
+    out.add_(s if layer is None else s[:, :, layer], alpha=jd)
+    add_neighbours(out, s, lam_left, lam_right, layer)
+
+
+def add_neighbours(
+    out: torch.Tensor, s: torch.Tensor, lam_left: float, lam_right: float, layer: int | None
+) -> None:
+    """Add lambda_L and lambda_R to `out`, for one layer or for all."""
     if layer is None:
-        out.add_(s, alpha=jd)
         out[:, :, 1:].add_(s[:, :, :-1], alpha=lam_left)
         out[:, :, :-1].add_(s[:, :, 1:], alpha=lam_right)
         return
-    out.add_(s[:, :, layer], alpha=jd)
     if layer > 0:
         out.add_(s[:, :, layer - 1], alpha=lam_left)
     if layer < s.shape[2] - 1:

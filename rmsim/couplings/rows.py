@@ -21,8 +21,6 @@ from rmsim.threads import run_parts, shares, thread_count
 
 #: Multiplications worth a thread of their own; handing over a task costs some 50 microseconds.
 _GRAIN = 2**21
-#: Neurons beyond which 32 lanes no longer fit a second-level cache of 1 MB or so.
-_WIDEST = 12_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +93,7 @@ class CompressedRows:
         active: Sequence[int] | None,
         group: int | None = None,
         rows: tuple[int, int] | None = None,
+        jd: float = 0.0,
     ) -> None:
         """Write the products into `out`.
 
@@ -110,12 +109,12 @@ class CompressedRows:
             Do this group only.
         rows : (int, int), optional
             Do these rows of each group only.
+        jd : float
+            Diagonal entry of every row, beyond those stored.
         """
         chosen = range(self.samples) if active is None else active
-        if s.device.type == "cpu":
-            self._multiply_compiled(s, out, chosen, group or 0, rows or (0, self.size))
-        else:
-            self.multiply_torch(s, out, chosen, group or 0, rows or (0, self.size))
+        route = self._multiply_compiled if s.device.type == "cpu" else self.multiply_torch
+        route(s, out, chosen, group or 0, rows or (0, self.size), jd)
 
     def multiply_torch(
         self,
@@ -124,6 +123,7 @@ class CompressedRows:
         chosen: Sequence[int],
         first_group: int,
         rows: tuple[int, int],
+        jd: float = 0.0,
     ) -> None:
         """Do it by torch's sparse product, the route of a GPU; slower than ours on a CPU."""
         for here, sample in enumerate(chosen):
@@ -134,6 +134,8 @@ class CompressedRows:
                     block = block.to(s.dtype)
                 product = block @ s[here, :, group].T
                 out[here, :, index].copy_(product[rows[0] : rows[1]].T)
+        done = slice(first_group, first_group + out.shape[2])
+        out.add_(s[:, :, done, slice(*rows)], alpha=jd)
 
     def _multiply_compiled(
         self,
@@ -142,32 +144,29 @@ class CompressedRows:
         chosen: Sequence[int],
         first_group: int,
         rows: tuple[int, int],
+        jd: float = 0.0,
     ) -> None:
         places = np.zeros((len(chosen), 2), np.int64)
         if self.shared:
             places[:, 1] = np.asarray(chosen) * len(self.columns)
         else:
             places[:, 0] = np.asarray(chosen) * (self.groups * self.size)
-        starts, groups = out.shape[1], out.shape[2]
-        wide = starts > kernels.NARROW and self.size <= _WIDEST
-        width = kernels.WIDE if wide else kernels.NARROW
-        tasks = len(chosen) * groups * -(-starts // width)
-        share = len(self.columns) / (self.groups * (1 if self.shared else self.samples))
+        if not out.numel():
+            return
+        blocks = -(-out.shape[1] // kernels.WIDE)
         height = rows[1] - rows[0]
-        work = tasks * width * share * height / self.size
-        threads = thread_count(work, _GRAIN)
-        across = min(threads, tasks)  # threads that share the tasks; the others share rows
+        total = len(chosen) * out.shape[2] * blocks * height
+        entries = len(self.columns) / (len(self.bounds) - 1)
+        threads = thread_count(total * entries * out.shape[1] / blocks, _GRAIN)
         arrays = (
             self.bounds.numpy(),
             self.columns.numpy().view(np.uint32),
             self.values.numpy(),
+            s.numpy().dtype.type(jd),
             places,
             s.numpy(),
             out.numpy(),
         )
-        parts = []
-        for task in shares(tasks, across):
-            for low, high in shares(height, threads // across):
-                place = np.array([rows[0] + low, rows[0] + high, rows[0], first_group])
-                parts.append((*arrays, np.array(task), place, wide))
+        place = np.array([*rows, first_group])
+        parts = [(*arrays, np.array(part), place) for part in shares(total, threads)]
         run_parts(kernels.product_tasks, parts)

@@ -13,7 +13,7 @@ import torch
 from rmsim.couplings.protocol import Couplings
 
 #: Bytes of states in float64 at a time, at least; large couplings may have a 32nd of theirs.
-_SPACE = 2**19
+_SPACE = 2**20
 
 
 def margins(
@@ -25,7 +25,7 @@ def margins(
 ) -> torch.Tensor:
     """Return s_i h_i in float64, in the shape of `s`."""
     exact = s.to(torch.float64)
-    return exact.mul(couplings.field(exact, external, active=active))
+    return couplings.field(exact, external, active=active).mul_(exact)
 
 
 def least_margins(
