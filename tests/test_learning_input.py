@@ -91,6 +91,7 @@ def test_numpy_arrays_of_any_type_are_inputs() -> None:
     state = initialise(PARAMETERS, 5, 3, seed=0)
     draw = np.random.default_rng(0)
     x = draw.choice(np.array([-1, 1], np.int8), (20, 5))
+    x.flags.writeable = False  # as the arrays of a data set are
     y = draw.integers(0, 3, 20).astype(np.uint8)
     one = train(PARAMETERS, state, x, y)
     two = train(PARAMETERS, state, torch.as_tensor(x, dtype=torch.float64), y.astype(np.int64))

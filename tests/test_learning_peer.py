@@ -8,16 +8,19 @@ import numpy as np
 import pytest
 import torch
 
-from rmsim.learning import batch_step
+from rmsim.learning import Parameters, State, batch_step, train
 from rmsim.learning.matrices import state_of_matrices
 from rmsim.learning.recipes import sparse_recipe
 
 FOLDER = os.environ.get("RMSIM_PEER")
 
+pytestmark = pytest.mark.skipif(
+    FOLDER is None, reason="RMSIM_PEER names no folder with the authors' run"
+)
 
-@pytest.mark.skipif(FOLDER is None, reason="RMSIM_PEER names no folder with the authors' run")
-def test_two_hundred_batches_of_the_authors() -> None:
-    """Every s* equal, final weights within 1e-5. Their matrices are stored [from, to]."""
+
+def authors() -> tuple[dict[str, torch.Tensor], Parameters, State]:
+    """Their run, its protocol, and where it begins. Their matrices are stored [from, to]."""
     assert FOLDER is not None
     with np.load(Path(FOLDER) / "emnist_N1000_K200.npz", allow_pickle=False) as file:
         peer = {name: torch.as_tensor(file[name]) for name in file.files if name != "hp"}
@@ -46,10 +49,11 @@ def test_two_hundred_batches_of_the_authors() -> None:
         present_j=peer["mask_J"].T.unsqueeze(0),
         present_in=peer["mask_in"].T,
     )
-    for x, y, s_star in zip(peer["x"], peer["y"], peer["s_star"], strict=True):
-        state, ends = batch_step(parameters, state, x, y.argmax(1))
-        assert torch.equal(ends.s_star[:, 0], s_star)
-    j = state.dense_j()[0].fill_diagonal_(numbers["j_d"])
+    return peer, parameters, state
+
+
+def assert_final(state: State, peer: dict[str, torch.Tensor]) -> None:
+    j = state.dense_j()[0].fill_diagonal_(state.couplings.jd)
     for ours, name in (
         (j, "final_J"),
         (state.w_in.to_dense(), "final_W_in"),
@@ -57,3 +61,20 @@ def test_two_hundred_batches_of_the_authors() -> None:
         (state.w_out, "final_W_out"),
     ):
         assert float((ours - peer[name].T).abs().max()) < 1e-5, name
+
+
+def test_two_hundred_batches_of_the_authors() -> None:
+    """Every s* equal, final weights within 1e-5."""
+    peer, parameters, state = authors()
+    for x, y, s_star in zip(peer["x"], peer["y"], peer["s_star"], strict=True):
+        state, ends = batch_step(parameters, state, x, y.argmax(1))
+        assert torch.equal(ends.s_star[:, 0], s_star)
+    assert_final(state, peer)
+
+
+def test_the_same_by_the_compiled_route() -> None:
+    """An s* that differs would leave its trace of 5e-4 in the weights."""
+    peer, parameters, state = authors()
+    state = train(parameters, state, peer["x"].flatten(0, 1), peer["y"].flatten(0, 1).argmax(1))
+    assert state.step == 200
+    assert_final(state, peer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ Array = torch.Tensor | np.ndarray[Any, Any]
 
 def checked_inputs(state: State, inputs: Array) -> torch.Tensor:
     """Return the inputs as a tensor, (samples, D), of their own type; refuse what does not fit."""
-    x = torch.as_tensor(inputs)
+    x = _tensor(inputs)
     if x.dim() != 2 or x.shape[1] != state.inputs:
         allowed = f"of shape (samples, {state.inputs}), the inputs of this network"
         raise InvalidInputError("inputs", str(tuple(x.shape)), allowed)
@@ -33,7 +34,7 @@ def checked_labels(state: State, labels: Array, samples: int) -> torch.Tensor:
 
     Codes are for tasks that are no classification, such as hetero-association.
     """
-    y = torch.as_tensor(labels)
+    y = _tensor(labels)
     if y.dim() == 2 and y.is_floating_point():
         if tuple(y.shape) != (samples, state.classes):
             allowed = f"of shape ({samples}, {state.classes})"
@@ -49,6 +50,13 @@ def checked_labels(state: State, labels: Array, samples: int) -> torch.Tensor:
         wrong = int(y.min()) if int(y.min()) < 0 else int(y.max())
         raise InvalidInputError("labels", wrong, f"class numbers from 0 to {state.classes - 1}")
     return y.to(torch.int64)
+
+
+def _tensor(values: Array) -> torch.Tensor:
+    """Return `values` as a tensor, without a copy; nothing here writes into it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable", UserWarning)
+        return torch.as_tensor(values)
 
 
 def label_code(parameters: Parameters, state: State, labels: torch.Tensor) -> torch.Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from rmsim.learning import sparse
 from rmsim.learning.data import Array, checked_inputs, checked_labels
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.phases import infer_batch
@@ -15,7 +16,12 @@ _TOGETHER = 512
 
 
 def infer(
-    parameters: Parameters, state: State, inputs: Array, *, together: int = _TOGETHER
+    parameters: Parameters,
+    state: State,
+    inputs: Array,
+    *,
+    together: int = _TOGETHER,
+    compiled: bool = True,
 ) -> torch.Tensor:
     """Return the states at inference as int8, (samples, layers, n), on the device of the weights.
 
@@ -27,8 +33,12 @@ def infer(
         Inputs.
     together : int
         Samples relaxed together.
+    compiled : bool
+        Take the kernels of :mod:`rmsim.learning.sparse` where they apply.
     """
     x = checked_inputs(state, inputs)
+    if compiled and sparse.has_inference_kernel(parameters, state):
+        return sparse.infer_compiled(parameters, state, x)
     shape = (len(x), parameters.layers, parameters.n)
     found = torch.empty(shape, dtype=torch.int8, device=state.device)
     for number, first in enumerate(range(0, len(x), together)):

@@ -52,13 +52,13 @@ def state_of_matrices(
     couplings: DenseChain | DilutedChain
     diagonal = torch.eye(n, dtype=torch.bool, device=j.device)
     if present_j is None:
-        couplings = DenseChain(j.masked_fill(diagonal, 0).unsqueeze(0), *chain)
+        couplings = DenseChain(_own(j).masked_fill_(diagonal, 0).unsqueeze(0), *chain)
     else:
         present = present_j & ~diagonal
         bounds, columns = compressed(present.flatten(0, 1))
         rows = CompressedRows(bounds, columns, j[present], 1, layers, n)
         couplings = DilutedChain(rows, *chain)
-    projection = Projection(w_in.clone(), (neurons, w_in.shape[1]))
+    projection = Projection(_own(w_in), (neurons, w_in.shape[1]))
     if present_in is not None:
         places = compressed(present_in)
         projection = Projection(w_in[present_in], (neurons, w_in.shape[1]), *places)
@@ -66,5 +66,10 @@ def state_of_matrices(
         neurons_of(layers, parameters, j.device)
         for layers in (parameters.input_to, parameters.label_to, parameters.output_from)
     )
-    back = Projection(w_back.clone(), (neurons, w_back.shape[1]))
-    return State(couplings, projection, back, w_out.clone(), a_in, a_back, a_out, seed)
+    back = Projection(_own(w_back), (neurons, w_back.shape[1]))
+    return State(couplings, projection, back, _own(w_out), a_in, a_back, a_out, seed)
+
+
+def _own(matrix: torch.Tensor) -> torch.Tensor:
+    """Return a copy, row after row, also of a transposed matrix."""
+    return matrix.clone(memory_format=torch.contiguous_format)

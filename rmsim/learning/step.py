@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import torch
 
+from rmsim.learning import sparse
 from rmsim.learning.data import Array, checked_inputs, checked_labels, label_code, label_signs
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.phases import Phases, phases
@@ -28,6 +29,14 @@ def epoch_order(seed: int, epoch: int, samples: int) -> torch.Tensor:
     [0, 1, 2, 3]
     """
     return torch.randperm(samples, generator=generator(seed, 0, 6, epoch))
+
+
+def checked_order(order: torch.Tensor, samples: int) -> torch.Tensor:
+    """Return the order as int64 on the CPU; refuse samples that do not exist."""
+    order = torch.as_tensor(order, dtype=torch.int64, device="cpu").contiguous()
+    if order.dim() != 1 or (len(order) and not 0 <= int(order.min()) <= int(order.max()) < samples):
+        raise InvalidInputError("order", "other numbers", f"samples from 0 to {samples - 1}")
+    return order
 
 
 def batch_step(
@@ -64,6 +73,8 @@ def train(
     inputs: Array,
     labels: Array,
     order: torch.Tensor | None = None,
+    *,
+    compiled: bool = True,
 ) -> State:
     """Learn all samples once, in batches of ``parameters.batch``; the last may be smaller.
 
@@ -73,11 +84,18 @@ def train(
         As for :func:`batch_step`.
     order : Tensor of int, optional
         Samples to take, in this order; as they come by default. See :func:`epoch_order`.
+    compiled : bool
+        Take the kernels of :mod:`rmsim.learning.sparse` where they apply; False takes the route
+        of a GPU everywhere.
     """
     x = checked_inputs(state, inputs)
     y = checked_labels(state, labels, len(x))
-    order = torch.arange(len(x)) if order is None else order
+    order = torch.arange(len(x)) if order is None else checked_order(order, len(x))
     state = state.copy()
+    if compiled and y.dim() == 1 and sparse.has_kernel(parameters, state):
+        sparse.learn_compiled_(parameters, state, x, y, order)
+        batches = -(-len(order) // parameters.batch)
+        return replace(state, step=state.step + batches)
     for first in range(0, len(order), parameters.batch):
         chosen = order[first : first + parameters.batch]
         _learn_batch_(parameters, state, x[chosen], y[chosen])

@@ -1,0 +1,415 @@
+r"""The learning step of sparse networks on the CPU, batch after batch without leaving machine code.
+
+16 samples of a batch are the lanes of a vector, ``lanes[k]`` holding them for neuron (or input) k.
+A sweep writes ``sign(field + sum of values[e] * lanes[columns[e]])`` row by row. The update counts
+bits: of the lanes where neuron i learns, those where i and j agree give +1, the others -1, so that
+a coupling costs a few instructions and rows that learn nothing cost none.
+
+The loops over lanes are written in LLVM's own vectors: numba would put a sum over entries back
+into memory after each of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.core import cgutils as _cgutils
+from numba.extending import intrinsic
+
+from rmsim.compiled import compiled
+
+cgutils: Any = _cgutils  # carries no types
+
+#: Samples of a block.
+LANES = 16
+
+_WORD, _HALF = ir.IntType(64), ir.IntType(32)
+
+
+def _vector_of(context: Any, array: Any) -> tuple[Any, int]:
+    """Return the type of 16 numbers of `array`, and how they are aligned."""
+    vector = ir.VectorType(context.get_value_type(array.dtype), LANES)
+    return vector, array.dtype.bitwidth // 8
+
+
+def _pointer(context: Any, builder: Any, kind: Any, array: Any, row: Any, vector: Any) -> Any:
+    """Return a pointer to row `row`, 16 numbers, of `array`."""
+    data = context.make_array(kind)(context, builder, array).data
+    place = builder.mul(row, ir.Constant(_WORD, LANES))
+    return builder.bitcast(builder.gep(data, [place]), vector.as_pointer())
+
+
+def _splat(builder: Any, number: Any) -> Any:
+    unknown = ir.Constant(ir.VectorType(number.type, LANES), ir.Undefined)
+    single = builder.insert_element(unknown, number, ir.Constant(_HALF, 0))
+    everywhere = ir.Constant(ir.VectorType(_HALF, LANES), [0] * LANES)
+    return builder.shuffle_vector(single, unknown, everywhere)
+
+
+def _row(signs: bool) -> Any:
+    """Return the code of h = sum over entries + field, or of its sign."""
+
+    def row_step(
+        typing_context: Any,
+        values: Any,
+        columns: Any,
+        first: Any,
+        last: Any,
+        lanes: Any,
+        field: Any,
+        out: Any,
+        row: Any,
+    ) -> Any:
+        signature = types.void(values, columns, first, last, lanes, field, out, row)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            kinds = signature.args
+            value_at, column_at = (
+                context.make_array(kinds[k])(context, builder, arguments[k]).data for k in (0, 1)
+            )
+            vector, aligned = _vector_of(context, kinds[4])
+            zero = ir.Constant(vector, [0.0] * LANES)
+            total = cgutils.alloca_once_value(builder, zero)
+            first, last = arguments[2], arguments[3]
+            step = ir.Constant(_WORD, 1)
+            with cgutils.for_range_slice(builder, first, last, step, intp=_WORD) as (entry, _):
+                value = _splat(builder, builder.load(builder.gep(value_at, [entry])))
+                column = builder.zext(builder.load(builder.gep(column_at, [entry])), _WORD)
+                place = _pointer(context, builder, kinds[4], arguments[4], column, vector)
+                state = builder.load(place, align=aligned)
+                product = builder.fmul(value, state, flags=("contract",))
+                builder.store(builder.fadd(product, builder.load(total), ("contract",)), total)
+            row = arguments[7]
+            place = _pointer(context, builder, kinds[5], arguments[5], row, vector)
+            h = builder.fadd(builder.load(total), builder.load(place, align=aligned))
+            if signs:
+                up = builder.fcmp_ordered(">=", h, zero)
+                one, minus = (ir.Constant(vector, [x] * LANES) for x in (1.0, -1.0))
+                h = builder.select(up, one, minus)
+            place = _pointer(context, builder, kinds[6], arguments[6], row, vector)
+            builder.store(h, place, align=aligned)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return intrinsic(row_step)
+
+
+#: ``row_field(values, columns, first, last, lanes, field, out, row)`` writes
+#: ``field[row] + sum of values[e] * lanes[columns[e]]`` into ``out[row]``.
+row_field = _row(signs=False)
+#: The same, but writes the sign, +1 at 0.
+row_sign = _row(signs=True)
+
+
+def _lane_dot(typing_context: Any, one: Any, row: Any, two: Any, column: Any) -> Any:
+    """Return the sum over lanes of ``one[row] * two[column]``."""
+    signature = one.dtype(one, row, two, column)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector, aligned = _vector_of(context, signature.args[0])
+        left, right = (
+            builder.load(
+                _pointer(
+                    context, builder, signature.args[k], arguments[k], arguments[k + 1], vector
+                ),
+                align=aligned,
+            )
+            for k in (0, 2)
+        )
+        total = builder.fmul(left, right)
+        width = LANES
+        while width > 1:  # upper half onto the lower half
+            width //= 2
+            halves = [
+                builder.shuffle_vector(
+                    total, total, ir.Constant(ir.VectorType(_HALF, width), list(part))
+                )
+                for part in (range(width), range(width, 2 * width))
+            ]
+            total = builder.fadd(*halves)
+        return builder.extract_element(total, ir.Constant(_HALF, 0))
+
+    return signature, generate
+
+
+def _lane_bits(typing_context: Any, one: Any, row: Any, two: Any, limit: Any) -> Any:
+    """Return a word with bit b set where lane b of ``one[row] * two[row]`` is <= `limit`."""
+    signature = types.uint32(one, row, two, limit)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector, aligned = _vector_of(context, signature.args[0])
+        left, right = (
+            builder.load(
+                _pointer(context, builder, signature.args[k], arguments[k], arguments[1], vector),
+                align=aligned,
+            )
+            for k in (0, 2)
+        )
+        product, most = builder.fmul(left, right), _splat(builder, arguments[3])
+        below = builder.fcmp_ordered("<=", product, most)
+        return builder.zext(builder.bitcast(below, ir.IntType(LANES)), _HALF)
+
+    return signature, generate
+
+
+def _popcount(typing_context: Any, word: Any) -> Any:
+    """Return the number of bits that are set."""
+    signature = types.int64(types.uint32)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.zext(builder.ctpop(arguments[0]), _WORD)
+
+    return signature, generate
+
+
+lane_dot: Any = intrinsic(_lane_dot)
+lane_bits: Any = intrinsic(_lane_bits)
+popcount: Any = intrinsic(_popcount)
+
+
+class Rows(NamedTuple):
+    """Weights as compressed rows: entries ``bounds[i]`` to ``ends[i]`` of row i learn.
+
+    Entries from ``ends[i]`` to ``bounds[i + 1]`` are fixed: J_D and lambda, last in their row, so
+    that they are added in the order of the general route.
+    """
+
+    bounds: Any
+    ends: Any
+    columns: Any
+    values: Any
+
+
+class Protocol(NamedTuple):
+    """The numbers of the protocol, for batches of one size; floats have the type of the weights."""
+
+    warmup: int
+    clamped: int
+    free: int
+    label_true: Any
+    label_other: Any
+    kappa_j: Any
+    kappa_in: Any
+    kappa_out: Any
+    rate_j: Any
+    rate_in: Any
+    rate_out: Any
+    decay_j: Any
+    decay_in: Any
+    decay_out: Any
+
+
+@compiled
+def _sweeps(rows: Any, field: Any, count: int, s: Any, other: Any) -> Any:
+    """Do `count` synchronous sweeps under `field`; return (state, work space)."""
+    for _ in range(count):
+        for i in range(len(field)):
+            first, last = rows.bounds[i], rows.bounds[i + 1]
+            row_sign(rows.values, rows.columns, first, last, s, field, other, i)
+        s, other = other, s
+    return s, other
+
+
+@compiled
+def _first_sweep(field: Any, s: Any) -> None:
+    """The sweep from s = 0."""
+    one = field.dtype.type(1)
+    for i in range(field.shape[0]):
+        for lane in range(LANES):
+            s[i, lane] = one if field[i, lane] >= 0 else -one
+
+
+@compiled
+def _fill_inputs(x: Any, order: Any, lanes: Any) -> bool:
+    """Copy samples `order` of `x` into the lanes; tell whether all are +1 or -1."""
+    lanes[:] = 0
+    spins = True
+    for lane in range(len(order)):
+        sample = x[order[lane]]
+        for k in range(len(sample)):
+            lanes[k, lane] = sample[k]
+            spins &= abs(sample[k]) == 1
+    return spins
+
+
+@compiled
+def _fields(rows: Any, lanes: Any, field: Any, out: Any) -> None:
+    """Write field + W lanes into `out`, for all rows there are."""
+    for i in range(len(rows.ends)):
+        first, last = rows.bounds[i], rows.bounds[i + 1]
+        row_field(rows.values, rows.columns, first, last, lanes, field, out, i)
+
+
+@compiled
+def _add_label_fields(back: Any, labels: Any, order: Any, protocol: Any, out: Any) -> None:
+    """Add W_back y: the field of 'no class' for all, and the rest for the class of each."""
+    rest = protocol.label_true - protocol.label_other
+    for i in range(len(out)):
+        total = out.dtype.type(0)
+        for c in range(back.shape[1]):
+            total += back[i, c]
+        total *= protocol.label_other
+        for lane in range(len(order)):
+            out[i, lane] += total + rest * back[i, labels[order[lane]]]
+
+
+@compiled
+def _signs(s: Any, ones: Any, words: Any) -> None:
+    """Set bit b of each word where lane b is not above zero."""
+    for i in range(len(words)):
+        words[i] = lane_bits(s, i, ones, s.dtype.type(0))
+
+
+@compiled
+def _reinforce(rows: Any, gates: Any, post: Any, pre: Any, rate: Any) -> None:
+    """Add rate * sum over lanes of g_i s_k, for states and inputs +-1 as bits.
+
+    Of the lanes where neuron i learns, those where i and k agree count 1, the others -1.
+    """
+    for i in range(len(gates)):
+        if gates[i] != 0:
+            learning = popcount(gates[i])
+            for e in range(rows.bounds[i], rows.ends[i]):
+                against = popcount(gates[i] & (post[i] ^ pre[rows.columns[e]]))
+                rows.values[e] += rate * rows.values.dtype.type(learning - 2 * against)
+
+
+@compiled
+def _reinforce_reals(rows: Any, gates: Any, s: Any, x: Any, rate: Any) -> None:
+    """Do it for inputs that are any numbers."""
+    g = np.empty((1, LANES), s.dtype)
+    for i in range(len(gates)):
+        if gates[i] != 0:
+            for lane in range(LANES):
+                g[0, lane] = s[i, lane] if gates[i] >> lane & 1 else s.dtype.type(0)
+            for e in range(rows.bounds[i], rows.ends[i]):
+                rows.values[e] += rate * lane_dot(g, 0, x, np.int64(rows.columns[e]))
+
+
+@compiled
+def _shrink(rows: Any, factor: Any) -> None:
+    """Multiply the entries that learn."""
+    if factor != 1:
+        for i in range(len(rows.ends)):
+            for e in range(rows.bounds[i], rows.ends[i]):
+                rows.values[e] *= factor
+
+
+@compiled
+def _present(recurrent: Any, field: Any, both: Any, protocol: Any, s: Any, other: Any) -> Any:
+    """Go through the three phases from s = 0; return (s*, work space)."""
+    started = False
+    for phase in range(3):
+        count = (protocol.warmup, protocol.clamped, protocol.free)[phase]
+        external = both if phase == 1 else field
+        if count > 0 and not started:
+            _first_sweep(external, s)
+            started, count = True, count - 1
+        s, other = _sweeps(recurrent, external, count, s, other)
+    return s, other
+
+
+@compiled
+def learn_batches(
+    x: Any,
+    labels: Any,
+    order: Any,
+    batch: int,
+    recurrent: Any,
+    feed: Any,
+    back: Any,
+    readout: Any,
+    protocol: Any,
+) -> None:
+    """Learn the samples `order` in batches; their number is a multiple of `batch`.
+
+    Parameters
+    ----------
+    x, labels : arrays, (samples, D), (samples)
+        Inputs of the type of the weights, class numbers.
+    order : (samples to learn), int64
+        Which samples, in this order.
+    batch : int
+        Samples a batch.
+    recurrent, feed, readout : Rows
+        J with its fixed entries, W_in, W_out; replaced.
+    back : (N, C)
+        W_back.
+    protocol : Protocol
+        Sweeps, margins, rates.
+    """
+    kind = back.dtype
+    neurons, classes = back.shape
+    blocks = (batch + LANES - 1) // LANES
+    inputs = np.empty((blocks, x.shape[1], LANES), kind)
+    states = np.empty((blocks, neurons, LANES), kind)
+    words = np.empty((blocks, neurons), np.uint32)
+    input_words = np.empty((blocks, x.shape[1]), np.uint32)
+    learn_j, learn_in = np.empty_like(words), np.empty_like(words)
+    y = np.empty((blocks, classes, LANES), kind)
+    learn_out = np.empty((blocks, classes), np.uint32)
+    label_words = np.empty_like(learn_out)
+    one, two = np.empty((neurons, LANES), kind), np.empty((neurons, LANES), kind)
+    field, both, h = np.empty_like(one), np.empty_like(one), np.empty_like(one)
+    o = np.empty((classes, LANES), kind)
+    size = max(neurons, x.shape[1], classes)
+    zero, ones = np.zeros((size, LANES), kind), np.ones((size, LANES), kind)
+    for start in range(0, len(order), batch):
+        spins = True
+        for block in range(blocks):
+            first = start + LANES * block
+            chosen = order[first : min(start + batch, first + LANES)]
+            valid = np.uint32((1 << len(chosen)) - 1)
+            spins &= _fill_inputs(x, chosen, inputs[block])
+            _fields(feed, inputs[block], zero, field)
+            both[:] = field
+            _add_label_fields(back, labels, chosen, protocol, both)
+            s, _ = _present(recurrent, field, both, protocol, one, two)
+            states[block] = s
+            _fields(recurrent, s, field, h)
+            _signs(s, ones, words[block])
+            for i in range(neurons):
+                learn_j[block, i] = lane_bits(s, i, h, protocol.kappa_j) & valid
+                learn_in[block, i] = lane_bits(s, i, h, protocol.kappa_in) & valid
+            _fields(readout, s, zero, o)
+            y[block] = -1
+            for lane in range(len(chosen)):
+                y[block, labels[chosen[lane]], lane] = 1
+            _signs(y[block], ones, label_words[block])
+            for c in range(len(readout.ends)):
+                learn_out[block, c] = lane_bits(y[block], c, o, protocol.kappa_out) & valid
+        for block in range(blocks):
+            pre = words[block]
+            _reinforce(recurrent, learn_j[block], pre, pre, protocol.rate_j)
+            _reinforce(readout, learn_out[block], label_words[block], pre, protocol.rate_out)
+            if spins:
+                _signs(inputs[block], ones, input_words[block])
+                _reinforce(feed, learn_in[block], pre, input_words[block], protocol.rate_in)
+            else:
+                post, given = states[block], inputs[block]
+                _reinforce_reals(feed, learn_in[block], post, given, protocol.rate_in)
+        _shrink(recurrent, protocol.decay_j)
+        _shrink(feed, protocol.decay_in)
+        _shrink(readout, protocol.decay_out)
+
+
+@compiled
+def infer_samples(x: Any, recurrent: Any, feed: Any, sweeps: int, out: Any, part: Any) -> None:
+    """Write the states of samples ``part[0]`` to ``part[1]`` under their input into `out`."""
+    kind, neurons = recurrent.values.dtype, out.shape[1]
+    one, two = np.empty((neurons, LANES), kind), np.empty((neurons, LANES), kind)
+    field = np.empty_like(one)
+    inputs, zero = np.empty((x.shape[1], LANES), kind), np.zeros((neurons, LANES), kind)
+    for first in range(part[0], part[1], LANES):
+        chosen = np.arange(first, min(part[1], first + LANES))
+        _fill_inputs(x, chosen, inputs)
+        _fields(feed, inputs, zero, field)
+        _first_sweep(field, one)
+        s, _ = _sweeps(recurrent, field, sweeps - 1, one, two)
+        for lane in range(len(chosen)):
+            for i in range(neurons):
+                out[first + lane, i] = np.int8(s[i, lane])

@@ -1,0 +1,136 @@
+"""The compiled route of sparse networks against the general one."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from rmsim.learning import State, Wiring, batch_step, infer, initialise, train
+from rmsim.learning.recipes import sparse_recipe
+from rmsim.learning.sparse import has_inference_kernel, has_kernel, recurrent_rows
+from tests.learning_cases import task
+
+D, C = 24, 5
+CHAIN: dict[str, Any] = {"layers": 3, "lam_left": 0.7, "lam_right": 0.4}
+CASES: dict[str, dict[str, Any]] = {
+    "core": {},
+    "dense input": {"rho_in": 1.0},
+    "decay": {"decay_j": 0.5, "decay_in": 0.3, "decay_out": 0.2},
+    "chain": {**CHAIN, "input_to": "all", "output_from": "all"},
+    "first to last": CHAIN,
+    "symmetric start": {"symmetry": "sym0"},
+    "batch of one": {"batch": 1},
+    "batch of 37": {"batch": 37},
+    "no warm-up": {"warmup": 0, "free": 2},
+    "approximate": {"scheme": "approximate"},
+    "frozen": {"eta_j": 0.0, "eta_in": 0.0},
+}
+
+
+def network(**choices: Any) -> tuple[Any, State]:
+    values = {"rho_j": 0.2, "rho_in": 0.4, "eta_out": 0.05, **choices}
+    parameters = sparse_recipe(60, classes=C, **values)
+    return parameters, initialise(parameters, D, C, seed=2)
+
+
+def assert_close(one: State, two: State) -> None:
+    """Sums are taken in another order, and products are fused or not: a few units of 6e-8."""
+    assert one.step == two.step
+    for name, value in one.tensors().items():
+        assert torch.allclose(value, two.tensors()[name], rtol=0, atol=3e-6), name
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("real", [False, True], ids=["spins", "reals"])
+def test_training(name: str, real: bool) -> None:
+    parameters, state = network(**CASES[name])
+    assert has_kernel(parameters, state)
+    inputs, labels = task(150, D, C)
+    if real:
+        noise = torch.rand(inputs.shape, generator=torch.Generator().manual_seed(1))
+        inputs = inputs * noise
+    fast = train(parameters, state, inputs, labels)
+    slow = train(parameters, state, inputs, labels, compiled=False)
+    assert_close(fast, slow)
+    assert name == "frozen" or not torch.equal(fast.j, state.j)
+    assert torch.equal(
+        infer(parameters, fast, inputs), infer(parameters, fast, inputs, compiled=False)
+    )
+
+
+def test_any_adjacency() -> None:
+    draw = torch.Generator().manual_seed(0)
+    adjacency = (torch.rand(60, 60, generator=draw) < 0.3).fill_diagonal_(False)
+    seen = torch.rand(60, generator=draw) < 0.5
+    parameters = sparse_recipe(60, classes=C, rho_j=1.0, rho_in=0.5)
+    state = initialise(parameters, D, C, 2, wiring=Wiring(adjacency, seen, ~seen, seen))
+    assert has_kernel(parameters, state)
+    inputs, labels = task(64, D, C)
+    fast = train(parameters, state, inputs, labels)
+    assert_close(fast, train(parameters, state, inputs, labels, compiled=False))
+    assert bool((fast.w_out[:, ~seen] == 0).all())
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"stop": "converged"},
+        {"p": 0.9},
+        {"rule": "tanh"},
+        {"symmetry": "sym1"},
+        {"symmetry": "sym2"},
+        {"test_labels": True},
+        {"test_jd": False},
+        {"eta_back": 0.1},
+        {"rho_j": 1.0},
+        {**CHAIN, "update": "sequential"},
+    ],
+    ids=str,
+)
+def test_other_protocols_take_the_general_route(choice: dict[str, Any]) -> None:
+    """And train the same whether the kernels are allowed or not."""
+    parameters, state = network(**choice)
+    assert not has_kernel(parameters, state)
+    inputs, labels = task(32, D, C)
+    one = train(parameters, state, inputs, labels)
+    two = train(parameters, state, inputs, labels, compiled=False)
+    assert torch.equal(one.j, two.j)
+
+
+def test_rows_end_with_what_does_not_learn() -> None:
+    _, state = network(**CHAIN)
+    rows, places = recurrent_rows(state)
+    dense = torch.zeros(180, 180)
+    for i in range(180):
+        for e in range(rows.bounds[i], rows.bounds[i + 1]):
+            dense[i, int(rows.columns[e])] += float(rows.values[e])
+    s = torch.where(torch.rand(4, 180, generator=torch.Generator().manual_seed(3)) < 0.5, 1.0, -1.0)
+    wanted = state.couplings.field(s.view(1, 4, 3, 60)).view(4, 180)
+    assert torch.allclose(s @ dense.T, wanted, atol=1e-5)
+    assert torch.equal(torch.from_numpy(rows.values[places]), state.j)
+    learning = sum(int(end - first) for first, end in zip(rows.bounds, rows.ends, strict=False))
+    assert learning == len(state.j)
+
+
+def test_a_chunked_epoch_is_the_epoch() -> None:
+    """To the bit, so that a run can stop after any batch."""
+    parameters, state = network(decay_in=0.1)
+    inputs, labels = task(96, D, C)
+    whole = train(parameters, state, inputs, labels)
+    part = train(parameters, state, inputs, labels, torch.arange(48))
+    rest = train(parameters, part, inputs, labels, torch.arange(48, 96))
+    for name, value in whole.tensors().items():
+        assert torch.equal(value, rest.tensors()[name])
+
+
+def test_inference_kernel_needs_a_plain_protocol() -> None:
+    parameters, state = network(**CHAIN, right_in_inference=False)
+    assert not has_inference_kernel(parameters, state)
+
+
+def test_one_batch_is_the_batch_step() -> None:
+    parameters, state = network()
+    inputs, labels = task(16, D, C)
+    assert_close(
+        train(parameters, state, inputs, labels), batch_step(parameters, state, inputs, labels)[0]
+    )
