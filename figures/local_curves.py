@@ -44,7 +44,7 @@ _STORED = {
     "y_star": "largest y with S_E >= 0",
     "internal": "internal entropy S_I* per neuron (nat)",
     "slope": "dS_I*/dd per neuron",
-    "q0_stability": "M0 of one layer, positive where q0 = 0 is stable",
+    "q0_stability": "M0 (least eigenvalue), positive where q0 = 0 is stable",
 }
 
 

@@ -64,5 +64,6 @@ FIGURE = Figure(
     parameters=local_curves.PARAMETERS,
     compute=local_curves.compute,
     plot=plot,
+    version=2,
     data="local_curves",
 )

@@ -37,8 +37,7 @@ def plot(data: xr.Dataset) -> Picture:
         axis.set_ylim(3, 1e6)
         label_axes(axis, r"distance $d$", r"$y^*$")
         chosen = [curve for curve in curves if curve.family == family]
-        more = (gas, lost) if family == 0 else (gas,)
-        family_legend(axis, chosen, family, *more, loc="upper right")
+        family_legend(axis, chosen, family, gas, lost, loc="upper right")
     return picture
 
 
@@ -62,11 +61,12 @@ FIGURE = Figure(
     caption=(
         "The largest y with non-negative external entropy, for the nine couplings of the paper: "
         "(a) core module, (b, c) two layers. Dashed, the dilute gas of flips, y* = 2Cw/d for one "
-        "layer, up to the last point. Dots in (a): M0 = 0, beyond which q0 = 0 "
+        "layer, up to the last point. Dots: M0 = 0, beyond which q0 = 0 "
         "is unstable."
     ),
     parameters=local_curves.PARAMETERS,
     compute=local_curves.compute,
     plot=plot,
+    version=2,
     data="local_curves",
 )

@@ -70,21 +70,28 @@ def curve(
         except CurveStoppedError as stopped:
             write(stopped.found, complete=False)
             raise
-    lost = _q0_lost(chain)
+    lost = _q0_lost(chain, data)
     write(data.assign_attrs(q0_lost_at=lost), complete=True)
     if plot is not None:
         from rmtheory.plots import plot_curve
 
         plot_curve(data, str(chain), plot)
     typer.echo(f"{count} points of {chain} in {target}" + (f" and {plot}" if plot else ""))
-    if chain.layers == 1:
+    if "q0_stability" in data:
         typer.echo(f"distance at which the saddle q0 = 0 loses its stability: {lost}")
 
 
-def _q0_lost(chain: Chain) -> str:
+def _q0_lost(chain: Chain, data: Any) -> str:
     """The distance along the curve where q0 = 0 becomes unstable, as text."""
+    if "q0_stability" not in data:
+        return "not computed for more than two layers"
     if chain.layers != 1:
-        return "not computed for two layers"
+        # The first change of sign between neighbouring points; they are not refined.
+        d, positive = data["d"].values, data["q0_stability"].values > 0
+        lost = [k for k in range(len(d) - 1) if positive[k] and not positive[k + 1]]
+        return (
+            f"between {d[lost[0]]:.4g} and {d[lost[0] + 1]:.4g}" if lost else "none on this curve"
+        )
     from rmtheory.local_entropy.q0 import q0_loss
 
     try:

@@ -47,7 +47,7 @@ def curve(
     -------
     xarray.Dataset
         Over the coordinate d, ascending: ``y_star``, ``internal``, ``slope``, ``qhat`` (by layer)
-        and for one layer ``q0_stability``, each with NAME_error; ``gas_internal``, ``gas_slope``,
+        and ``q0_stability``, each with NAME_error; ``gas_internal``, ``gas_slope``,
         the limit d -> 0 (nan where d is beyond its range).
 
     Raises
@@ -95,8 +95,8 @@ def as_dataset(chain: Chain, points: Sequence[YStar]) -> xr.Dataset:
     store("internal", "internal entropy S_I* per neuron (nat)", [p.internal for p in points])
     store("slope", "dS_I*/dd per neuron", [p.slope for p in points])
     q0 = [p.q0_stability for p in points if p.q0_stability is not None]
-    if q0:  # one layer
-        store("q0_stability", "M0, positive where q0 = 0 is stable", q0)
+    if q0:  # one layer or two
+        store("q0_stability", "M0 (least eigenvalue), positive where q0 = 0 is stable", q0)
     for k, name in ((0, "value"), (1, "error")):
         qhat = [[float((e.value, e.error)[k]) for e in point.qhat] for point in points]
         label = "qhat" if name == "value" else "qhat_error"

@@ -15,6 +15,8 @@ share of a coarse evaluation, and the flip of all spins halves the first site.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 
 import numpy as np
@@ -58,35 +60,49 @@ def pair_moments(
     With lam_left = lam_right the layers are mirror images, and `qhat` may have a single entry
     that stands for both; otherwise it has two.
     """
-    # The matrices are thin: threads of the linear algebra would cost more than they bring.
-    with _linear_algebra().limit(limits=1):
-        lams, qhats = (lam_right, lam_left), (float(qhat[0]), float(qhat[-1]))
-
-        def site(which: int, step: float, tilt_step: float) -> Site:
-            return make_site(which, jd, lams[which], d, y, qhats[which], step, tilt_step)
-
-        # Sparse rules tell which nodes matter: first each other's, then those of the full rules.
-        sparse = [site(which, COARSEST, COARSEST) for which in (0, 1)]
-        # They come close to the largest zeta, whose power sets the scale of the weights.
-        zeta = sparse[0].rows @ sparse[1].rows.T
-        log_scale = math.log(float(zeta.max()))
-        shares = powers(zeta, y, log_scale)
-        shares *= np.outer(sparse[0].weight, sparse[1].weight)
-        judges = [sparse[k].take(heavy(shares.sum(axis=1 - k), UNJUDGED)) for k in (0, 1)]
-        one, two = (
-            prune(
-                site(which, field_step(level, y), STEPS[level]),
-                judges[1 - which],
-                y,
-                log_scale,
-                DROPPED[level],
-            )
-            for which in (0, 1)
-        )
-        check_size(len(one.rows) * len(two.rows), 400_000_000)
+    with one_thread():
+        one, two, log_scale = pair_sites(jd, lam_left, lam_right, d, y, qhat, level)
         layers = (0,) if qhat.size == 1 else (0, 1)
         averages = tangent_averages if tangent else _averages
         return averages(one, two, d, y, qhat, layers, log_scale)
+
+
+def pair_sites(
+    jd: float, lam_left: float, lam_right: float, d: float, y: float, qhat: Array, level: int
+) -> tuple[Site, Site, float]:
+    """Return the nodes of both sites that matter, and the logarithm of the scale of zeta."""
+    lams, qhats = (lam_right, lam_left), (float(qhat[0]), float(qhat[-1]))
+
+    def site(which: int, step: float, tilt_step: float) -> Site:
+        return make_site(which, jd, lams[which], d, y, qhats[which], step, tilt_step)
+
+    # Sparse rules tell which nodes matter: first each other's, then those of the full rules.
+    sparse = [site(which, COARSEST, COARSEST) for which in (0, 1)]
+    # They come close to the largest zeta, whose power sets the scale of the weights.
+    zeta = sparse[0].rows @ sparse[1].rows.T
+    log_scale = math.log(float(zeta.max()))
+    shares = powers(zeta, y, log_scale)
+    shares *= np.outer(sparse[0].weight, sparse[1].weight)
+    judges = [sparse[k].take(heavy(shares.sum(axis=1 - k), UNJUDGED)) for k in (0, 1)]
+    one, two = (
+        prune(
+            site(which, field_step(level, y), STEPS[level]),
+            judges[1 - which],
+            y,
+            log_scale,
+            DROPPED[level],
+        )
+        for which in (0, 1)
+    )
+    check_size(len(one.rows) * len(two.rows), 400_000_000)
+    return one, two, log_scale
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Limit the linear algebra: for thin matrices threads would cost more than they bring."""
+    with _linear_algebra().limit(limits=1):
+        yield
 
 
 @lru_cache(maxsize=1)

@@ -43,12 +43,14 @@ class Site:
     missing: Array
     #: Weights that are not folded in, ones if y >= 1.
     weight: Array
+    #: The fields h and x of each node
+    fields: Array
     shift: float
 
     def take(self, kept: NDArray[np.bool_]) -> Site:
         """Return the nodes selected by the boolean array `kept`."""
-        rows, slopes = self.rows[kept], self.slopes[kept]
-        return Site(rows, slopes, self.missing[kept], self.weight[kept], self.shift)
+        rows, slopes, fields = self.rows[kept], self.slopes[kept], self.fields[kept]
+        return Site(rows, slopes, self.missing[kept], self.weight[kept], fields, self.shift)
 
 
 def make_site(
@@ -90,7 +92,8 @@ def make_site(
     folded = parts[0][:, None] + parts[1] - shift
     missing = (math.sqrt(qhat) * tilts.excess)[:, None] - folded
     apart = np.exp(log_weight - y * (folded + shift)).reshape(-1)
-    return Site(rows, slopes, missing.reshape(-1), apart, shift)
+    both = np.stack([np.repeat(h, x.size), np.tile(x, h.size)], axis=1)
+    return Site(rows, slopes, missing.reshape(-1), apart, both, shift)
 
 
 def prune(site: Site, judge: Site, y: float, log_scale: float, dropped: float) -> Site:

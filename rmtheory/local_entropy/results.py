@@ -13,6 +13,7 @@ from rmtheory.local_entropy.continuation import CurveTracker
 from rmtheory.local_entropy.model import LocalModel
 from rmtheory.local_entropy.precise import precise_point, precise_ystar
 from rmtheory.local_entropy.q0 import q0_at
+from rmtheory.local_entropy.q0_pair import pair_q0_at
 from rmtheory.local_entropy.refine import Refined, refine_saddle
 from rmtheory.local_entropy.start import count_zeros, guess_qhat
 from rmtheory.local_entropy.verdict import default_tol
@@ -41,7 +42,7 @@ class LocalEntropy:
     external: Estimate
     #: One conjugate overlap per layer.
     qhat: tuple[Estimate, ...]
-    #: M0 > 0: the saddle q0 = 0 is stable (one layer).
+    #: M0 > 0, for two layers its least eigenvalue: the saddle q0 = 0 is stable.
     q0_stability: Estimate | None
 
 
@@ -227,4 +228,6 @@ def _conjugates(model: LocalModel, solved: Refined) -> tuple[Estimate, ...]:
 
 
 def _q0(chain: Chain, solved: Refined) -> Estimate | None:
-    return q0_at(chain.jd, solved) if chain.layers == 1 else None
+    if chain.layers == 1:
+        return q0_at(chain.jd, solved)
+    return pair_q0_at(chain, solved) if chain.layers == 2 else None
