@@ -24,8 +24,8 @@ $(STAMP):
 	@rm -f $(VENV)/.installed-*
 	@touch $@
 
-paper: $(STAMP) ## Compute and plot every figure at quick scale into figures/out
-	@$(RUN) figures all --scale quick
+paper: $(STAMP) ## Every figure at quick scale into figures/out, and report.html: the paper against ours
+	@$(RUN) figures all report --scale quick
 
 test: $(STAMP) ## Run the tests, the doctests and the figures
 	@$(RUN) pytest -n $(WORKERS) -q

@@ -1,4 +1,4 @@
-"""``python -m figures``: which figures, at what scale, into which folder."""
+"""``python -m figures``: which figures, at what scale, on what, into which folder."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from rmtheory import checks
 from rmtheory.cli.run import fail, run_app
 from rmtheory.errors import InvalidInputError, RMError
 
@@ -26,7 +27,8 @@ app = typer.Typer(
 @app.command()
 def figures(
     names: Annotated[
-        list[str], typer.Argument(metavar="NAME...", help="Figures by name; all; or list.")
+        list[str],
+        typer.Argument(metavar="NAME...", help="Figures by name, all; report; list; publish."),
     ],
     scale: Annotated[
         str, typer.Option(metavar="tiny|quick|paper", help="How much work to put in.")
@@ -37,10 +39,24 @@ def figures(
     recompute: Annotated[
         bool, typer.Option("--recompute", help="Compute even if the data are stored.")
     ] = False,
+    jobs: Annotated[
+        str | None, typer.Option("--jobs", metavar="COUNT", help="Processes at a time; 2.")
+    ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            "--dask",
+            metavar="ADDRESS",
+            help="Run sweeps on the Dask cluster with this scheduler (tcp://host:8786 or a file).",
+        ),
+    ] = None,
 ) -> int:
     """Compute, store and plot figures; stored data are plotted again without computing.
 
-    Example: python -m figures annealed --scale paper --out /tmp/figures
+    The name report, alone or after others, writes report.html: all figures, and every number of
+    the paper against ours. The name publish also brings the tables of README and docs up to date.
+
+    Example: python -m figures annealed report --scale paper --out /tmp/figures
     """
     from figures.registry import FIGURES, parse_scale, select
 
@@ -49,34 +65,103 @@ def figures(
         for figure in FIGURES.values():
             typer.echo(f"{figure.name:{width}}  {figure.title}")
         return 0
-    return _make_all([figure.name for figure in select(names)], parse_scale(scale), out, recompute)
+    wanted = [name for name in names if name not in ("report", "publish")]
+    chosen = [figure.name for figure in select(wanted)]
+    parse_scale(scale)
+    code = 0
+    if chosen:
+        code = _make_all(chosen, scale, out, recompute, _workers(jobs, dask))
+    if len(wanted) < len(names):
+        code = max(code, _report(_writable(out), "publish" in names))
+    return code
 
 
-def _make_all(names: Sequence[str], scale: str, out: Path, recompute: bool) -> int:
+def _workers(jobs: str | None, dask: str | None) -> tuple[int, str | None]:
+    """Return processes and scheduler, as typed."""
+    from figures.workers import JOBS
+
+    if dask is not None and not dask.strip():
+        raise InvalidInputError("dask", dask, "the address of a Dask scheduler")
+    return JOBS if jobs is None else checks.integer("jobs", jobs, 1), dask
+
+
+def _make_all(
+    names: Sequence[str],
+    scale: str,
+    out: Path,
+    recompute: bool,
+    workers: tuple[int, str | None],
+) -> int:
     """Make the figures one by one; one that fails does not stop the others."""
     from figures.display import display
+    from figures.failures import Failure, remember
     from figures.make import make
     from figures.registry import FIGURES, parse_scale
+    from figures.workers import computing_with
 
     folder = _writable(out)
+    _announce(names, scale, folder, recompute, workers[0])
     failed = 0
     for name in names:
         try:
-            with display(name) as progress:
+            with computing_with(*workers), display(name) as progress:
                 made = make(
                     FIGURES[name], parse_scale(scale), folder, progress, recompute=recompute
                 )
         except Exception as problem:  # whatever it is, the other figures are still wanted
             failed += 1
-            if not isinstance(problem, RMError):
-                traceback.print_exc()
-            fail(NAME, f"{name} failed: {problem or type(problem).__name__}", 1)
+            details = "" if isinstance(problem, RMError) else traceback.format_exc()
+            message = str(problem) or type(problem).__name__
+            print(details, end="", file=sys.stderr)
+            fail(NAME, f"{name} failed: {message}", 1)
+            remember(folder, name, Failure(scale, " ".join(message.split()), details))
             continue
+        remember(folder, name, None)
         if made.note:
             print(f"{NAME}: {made.note}", file=sys.stderr)
         files = ", ".join(path.name for path in made.files)
         typer.echo(f"{name}: {made.data} data, {made.seconds:.1f} s, {folder}: {files}")
     return 1 if failed else 0
+
+
+def _announce(names: Sequence[str], scale: str, folder: Path, recompute: bool, jobs: int) -> None:
+    """Say how long the figures that take hours will take, before they start."""
+    from figures.make import is_stored
+    from figures.registry import FIGURES, parse_scale
+
+    chosen = parse_scale(scale)
+    files: set[str] = set()
+    for name in names:
+        figure = FIGURES[name]
+        hours = figure.core_hours.get(chosen, 0.0)
+        if not hours or figure.data_file in files:
+            continue
+        if not recompute and is_stored(figure, chosen, folder):
+            continue
+        files.add(figure.data_file)
+        print(
+            f"{NAME}: {name} at {scale} scale takes about {hours:.2g} core-hours, "
+            f"{hours / jobs:.2g} h in {jobs} processes; a killed run goes on where it was",
+            file=sys.stderr,
+        )
+
+
+def _report(folder: Path, publish: bool) -> int:
+    """Write the report; 1 if a figure failed, since the page then lacks something."""
+    from figures.registry import FIGURES
+    from figures.report import gather, write
+
+    report = gather(folder, FIGURES)
+    files = write(report, folder)
+    typer.echo(f"report: {', '.join(str(path) for path in files)}")
+    if publish:
+        from figures.report.publish import publish as write_pages
+
+        for path in write_pages(report.results):
+            typer.echo(f"published: {path}")
+    for entry in report.failed:
+        fail(NAME, f"{entry.figure.name} failed: {entry.message}", 1)
+    return 1 if report.failed else 0
 
 
 def _writable(out: Path) -> Path:

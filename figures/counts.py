@@ -15,13 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 from matplotlib.ticker import MaxNLocator
 
-from figures.figure import JOBS, Figure, Parameters, Progress, Scale, grid
+from figures.figure import Figure, Parameters, Progress, Scale, grid
 from figures.plotting import DOUBLE, label_axes
-from figures.unfinished import parts_folder
-from rmsim import compare, statistics
-from rmsim.enumeration import enumerate_samples
-from rmsim.network import Network
-from rmsim.sweep import Grid, Local, Sweep, collect, run_sweep
+from figures.sweeps import swept
 from rmtheory.chain import Chain
 
 SEED = 0
@@ -44,6 +40,10 @@ def _parameters(points: int, samples: int) -> Parameters:
 
 def measure(point: dict[str, Any], seed: int) -> dict[str, Any]:
     """Enumerate the samples of one network; called by name in other processes."""
+    from rmsim import compare, statistics
+    from rmsim.enumeration import enumerate_samples
+    from rmsim.network import Network
+
     chain = Chain(point["layers"], point["jd"], point["lam"])
     network = Network(point["n"], chain)
     # The pairs grow with the square of the count: they are sorted at one J_D only.
@@ -89,6 +89,8 @@ _MEANING = {
 
 def compute(parameters: Parameters, progress: Progress) -> xr.Dataset:
     """Enumerate all networks, every point kept once it is finished."""
+    from rmsim.sweep import Grid, Sweep, collect
+
     jds = grid(parameters["jd_range"], parameters["points"]).tolist()
     rows = tuple((layers, n, lam, jd) for layers, n, lam in parameters["networks"] for jd in jds)
     sweep = Sweep(
@@ -99,16 +101,8 @@ def compute(parameters: Parameters, progress: Progress) -> xr.Dataset:
         SEED,
         cost=lambda point: 1 + float(point["jd"]),
     )
-    with parts_folder() as folder:
-        report = run_sweep(
-            sweep,
-            folder / "counts",
-            Local(JOBS),
-            on_progress=lambda state: progress(state.done, state.asked),
-        )
-        if not report.complete:
-            raise RuntimeError(f"points of the enumeration failed: {report.failures}")
-        found = collect(folder / "counts", sweep, dims=dict.fromkeys(_PAIRS, ("distance",)))
+    with swept({"counts": sweep}, progress) as folders:
+        found = collect(folders["counts"], sweep, dims=dict.fromkeys(_PAIRS, ("distance",)))
     # One entry for each network, not for each combination of layers, n and lambda.
     parts = [
         found.sel(layers=layers, n=n, lam=lam, drop=True)

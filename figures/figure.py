@@ -7,7 +7,7 @@ import hashlib
 import inspect
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -19,9 +19,6 @@ from numpy.typing import NDArray
 from rmtheory.provenance import parameters_hash
 
 Parameters = Mapping[str, Any]
-
-#: Processes that a figure computes in.
-JOBS = 2
 
 
 def grid(bounds: Sequence[float], points: int) -> NDArray[np.float64]:
@@ -81,6 +78,8 @@ class Figure:
     data : str, optional
         Name of the data, if not that of the figure: figures with the same `compute` and parameters
         share them.
+    core_hours : mapping
+        For the scales that take long, how many hours of one core to expect.
     """
 
     name: str
@@ -92,6 +91,7 @@ class Figure:
     version: int = 1
     seed: int | None = None
     data: str = ""
+    core_hours: Mapping[Scale, float] = field(default_factory=dict)
 
     @property
     def data_file(self) -> str:

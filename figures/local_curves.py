@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from figures.figure import JOBS, Parameters, Progress, Scale
+from figures import workers
+from figures.figure import Parameters, Progress, Scale
 from figures.unfinished import parts_folder
 from rmtheory import Chain, store
 from rmtheory.local_entropy.asymptotics import small_distance
@@ -79,7 +80,7 @@ def compute(parameters: Parameters, progress: Progress) -> xr.Dataset:
         found = in_order(
             part,
             [(rows[k], dict(parameters), folder) for k in order],
-            jobs=JOBS,
+            jobs=workers.jobs(),
             on_done=lambda count: progress(count, len(rows)),
         )
     parts = [one for _, one in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])]

@@ -51,6 +51,11 @@ def make(
     return Made(figure.name, origin, time.perf_counter() - start, (path, *pictures), note)
 
 
+def is_stored(figure: Figure, scale: Scale, folder: Path) -> bool:
+    """Return whether the data of `figure` at `scale` are in `folder`."""
+    return _stored(figure, scale, folder / figure.data_file)[0] is not None
+
+
 def draw(figure: Figure, dataset: xr.Dataset, folder: Path) -> tuple[Path, ...]:
     """Plot `dataset` and save it as PNG and PDF."""
     with matplotlib.style.context(STYLE):

@@ -11,7 +11,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
-from figures.figure import JOBS, Figure, Parameters, Progress, Scale
+from figures import workers
+from figures.figure import Figure, Parameters, Progress, Scale
 from figures.plotting import COLUMN, label_axes
 from figures.unfinished import parts_folder
 from rmtheory.local_entropy.phase_diagram import (
@@ -50,7 +51,7 @@ def compute(parameters: Parameters, progress: Progress) -> xr.Dataset:
     else:
         with parts_folder() as folder:
             data = phase_diagram(
-                request, folder, jobs=JOBS, on_point=lambda count: progress(count, total)
+                request, folder, jobs=workers.jobs(), on_point=lambda count: progress(count, total)
             )
     for name, meaning in _MEANING.items():
         data[name].attrs["long_name"] = meaning

@@ -9,6 +9,7 @@ from figures.counts import FIGURE as COUNTS
 from figures.dynamics_threshold import FIGURE as DYNAMICS_THRESHOLD
 from figures.figure import Figure, Scale
 from figures.local_entropies import FIGURE as LOCAL_ENTROPIES
+from figures.models import FIGURE as MODELS
 from figures.phase_diagram import FIGURE as PHASE_DIAGRAM
 from figures.stability import FIGURE as STABILITY
 from figures.ystar import FIGURE as YSTAR
@@ -17,6 +18,7 @@ from rmtheory.errors import InvalidInputError
 FIGURES: dict[str, Figure] = {
     figure.name: figure
     for figure in (
+        MODELS,
         ANNEALED,
         STABILITY,
         LOCAL_ENTROPIES,

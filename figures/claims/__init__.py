@@ -1,0 +1,47 @@
+"""Every number that the paper prints as a result, and where ours is found.
+
+The sections below are the source of the report, of the page 'how to reproduce' and of the table in
+the README. Hyperparameters are inputs and are not listed: they are presets of the simulator.
+"""
+
+from figures.claims.algorithms import ALGORITHMS
+from figures.claims.capacity import CAPACITY
+from figures.claims.claim import (
+    AGREEMENT,
+    Claim,
+    Judged,
+    Ours,
+    Relation,
+    Verdict,
+    judge,
+)
+from figures.claims.landscape import LANDSCAPE
+from figures.claims.learning import BENCHMARKS, RULES
+from figures.claims.qdyn import QDYN
+from figures.claims.theory import ENTROPY, GEOMETRY
+
+#: Title -> claims, in the order of the paper.
+SECTIONS: dict[str, tuple[Claim, ...]] = {
+    "Number of fixed points": ENTROPY,
+    "Arrangement of fixed points": GEOMETRY,
+    "Algorithms that find them": ALGORITHMS,
+    "Benchmarks": BENCHMARKS,
+    "Learning rules and couplings": RULES,
+    "Hetero-association": CAPACITY,
+    "Landscape and representations": LANDSCAPE,
+    "Overlap of the two phases": QDYN,
+}
+
+CLAIMS: tuple[Claim, ...] = tuple(claim for claims in SECTIONS.values() for claim in claims)
+
+__all__ = [
+    "AGREEMENT",
+    "CLAIMS",
+    "SECTIONS",
+    "Claim",
+    "Judged",
+    "Ours",
+    "Relation",
+    "Verdict",
+    "judge",
+]

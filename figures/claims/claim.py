@@ -1,0 +1,175 @@
+"""A claim: a number that the paper prints, and how to read ours off the data of a figure.
+
+Nothing of ours is typed in: a claim holds the paper's number as printed, where it stands, the data
+set and a reader. The verdict follows from the stored value and its error alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import xarray as xr
+
+#: Deviations of at most so many errors agree.
+AGREEMENT = 3.0
+
+
+class Relation(StrEnum):
+    """What the paper says of the quantity and its number."""
+
+    EQUAL = "="
+    ABOVE = ">"
+    BELOW = "<"
+
+
+class Verdict(StrEnum):
+    """What our data say of a claim."""
+
+    AGREES = "agrees"
+    DIFFERS = "differs"
+    UNTESTED = "not tested at this scale"
+
+
+@dataclass(frozen=True)
+class Ours:
+    """Our value with its standard error, or a bound on its error."""
+
+    value: float
+    error: float
+
+    def __str__(self) -> str:
+        """Print as many digits as the error allows.
+
+        Examples
+        --------
+        >>> print(Ours(0.61234, 0.0123)), print(Ours(-0.17835765, 4e-9)), print(Ours(1.0, 0.0))
+        0.612 ± 0.012
+        -0.17836
+        1
+        (None, None, None)
+        """
+        if self.error < 1e-6 * max(1.0, abs(self.value)):
+            return f"{self.value:.5g}"
+        decimals = max(0, 1 - math.floor(math.log10(self.error)))
+        return f"{self.value:.{decimals}f} ± {self.error:.{decimals}f}"
+
+
+#: Returns our value, or None where the data set does not hold it.
+Reader = Callable[[xr.Dataset], Ours | None]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One number of the paper.
+
+    Parameters
+    ----------
+    key : str
+        Short name, unique among all claims.
+    quantity : str
+        What it is, in our words.
+    printed : str
+        The number as the paper prints it.
+    where : str
+        Place in the paper: section, figure or table.
+    value : str
+        Its decimal digits: half a unit of the last one is what rounding may hide.
+    data : str
+        Name of the data set that holds ours.
+    read : callable
+        Reads ours off the data set.
+    relation : Relation
+        Whether the paper says equal, above or below.
+    tolerance : float, optional
+        Instead of half a unit of the last digit, where the paper says more or less than that.
+    why : str
+        Why ours differs, where we know; shown only if it does.
+    note : str
+        What the reader should know whatever the verdict.
+    headline : bool
+        Whether it belongs to the short table.
+    """
+
+    key: str
+    quantity: str
+    printed: str
+    where: str
+    value: str
+    data: str
+    read: Reader
+    relation: Relation = Relation.EQUAL
+    tolerance: float | None = None
+    why: str = ""
+    note: str = ""
+    headline: bool = False
+
+    @property
+    def number(self) -> float:
+        """The printed number."""
+        return float(self.value)
+
+    @property
+    def slack(self) -> float:
+        """How far a number may be from the printed one and still be it."""
+        if self.relation is not Relation.EQUAL:
+            return self.tolerance or 0.0
+        if self.tolerance is not None:
+            return self.tolerance
+        _, _, decimals = self.value.partition(".")
+        return 0.5 * 10.0 ** -len(decimals)
+
+    def excess(self, ours: float) -> float:
+        """By how much `ours` violates the claim; 0 if it does not."""
+        gap = ours - self.number
+        signed = {Relation.EQUAL: abs(gap), Relation.ABOVE: -gap, Relation.BELOW: gap}
+        # Rounding of the last bits must not turn the edge of the interval into a violation.
+        return max(0.0, signed[self.relation] - self.slack * (1 + 1e-9))
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim with our number, if there is one, and the verdict."""
+
+    claim: Claim
+    ours: Ours | None
+
+    @property
+    def sigmas(self) -> float:
+        """The violation in units of our error."""
+        if self.ours is None:
+            return math.nan
+        excess = self.claim.excess(self.ours.value)
+        if excess == 0:
+            return 0.0
+        return excess / self.ours.error if self.ours.error > 0 else math.inf
+
+    @property
+    def verdict(self) -> Verdict:
+        """Agrees if the violation is at most :data:`AGREEMENT` errors."""
+        if self.ours is None:
+            return Verdict.UNTESTED
+        return Verdict.AGREES if self.sigmas <= AGREEMENT else Verdict.DIFFERS
+
+    @property
+    def text(self) -> str:
+        """The verdict in words: how far it differs."""
+        if self.verdict is not Verdict.DIFFERS:
+            return str(self.verdict)
+        assert self.ours is not None
+        if self.sigmas < 1000:
+            return f"differs by {self.sigmas:.1f} σ"
+        return f"differs by {self.claim.excess(self.ours.value):.2g}, beyond all error"
+
+    @property
+    def remark(self) -> str:
+        """The note, and the reason where it differs."""
+        reason = self.claim.why if self.verdict is Verdict.DIFFERS else ""
+        return " ".join(part for part in (self.claim.note, reason) if part)
+
+
+def judge(claim: Claim, data: xr.Dataset | None) -> Judged:
+    """Put `claim` before the data set it reads, None if that is not there."""
+    return Judged(claim, None if data is None else claim.read(data))

@@ -1,0 +1,134 @@
+"""The report and its tables as Markdown."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+
+from figures.claims import AGREEMENT, CLAIMS, SECTIONS, Claim, Judged, Verdict
+from figures.report.gather import Report, State
+from figures.report.results import Results
+
+#: How the verdicts are to be read.
+RULE = (
+    f"A number *agrees* if it is at most {AGREEMENT:g} of our errors away from what the paper "
+    "prints, half a unit of the last printed digit granted. *Not tested at this scale* means that "
+    "the runs at hand do not reach the size, the epochs or the data of the claim."
+)
+
+#: Verdict -> heading of its column in the table of sections.
+COUNTS = {Verdict.AGREES: "agree", Verdict.DIFFERS: "differ", Verdict.UNTESTED: "not tested"}
+
+
+def escape(text: str) -> str:
+    r"""Return `text` so that Markdown shows it as it is.
+
+    Examples
+    --------
+    >>> print(escape("S_I*(d) < 1 | s*"))
+    S_I\*(d) &lt; 1 \| s\*
+    """
+    return re.sub(r"([*|`\\$~\[\]])", r"\\\1", text).replace("<", "&lt;")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table whose cells are Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def claims_table(judged: Iterable[Judged]) -> str:
+    """Return claims against ours, with the verdict and what there is to say."""
+    head = ("quantity", "paper", "ours", "verdict", "remark")
+    return table(head, (_row(one) for one in judged))
+
+
+def _row(one: Judged) -> tuple[str, ...]:
+    claim = one.claim
+    return (
+        escape(claim.quantity),
+        f"{escape(claim.printed)} ({escape(claim.where)})",
+        "" if one.ours is None else escape(str(one.ours)),
+        _stressed(one),
+        escape(one.remark),
+    )
+
+
+def _stressed(one: Judged) -> str:
+    return f"**{one.text}**" if one.verdict is Verdict.DIFFERS else one.text
+
+
+def headline(results: Results) -> str:
+    """Return the short table of the README."""
+    rows = (
+        (
+            escape(claim.quantity),
+            escape(claim.printed),
+            _value(results.judged(claim)),
+            _stressed(results.judged(claim)),
+        )
+        for claim in CLAIMS
+        if claim.headline and claim.key in results.numbers
+    )
+    return table(("quantity", "paper", "ours", "verdict"), rows)
+
+
+def _value(one: Judged) -> str:
+    return "" if one.ours is None else escape(str(one.ours))
+
+
+def sections_table(results: Results) -> str:
+    """Return how many claims of each section agree, differ and are not tested."""
+    rows = []
+    for title in SECTIONS:
+        counted = results.counted(title)
+        rows.append((title, *(str(counted[verdict]) for verdict in COUNTS)))
+    return table(("section", *COUNTS.values()), rows)
+
+
+def runs_table(results: Results) -> str:
+    """Return what was run for each data set."""
+    rows = (
+        (f"`{name}`", run.scale, run.seed, f"{run.seconds:.0f}", f"`{run.source}`", run.date)
+        for name, run in results.runs.items()
+    )
+    return table(("data", "scale", "seed", "seconds", "commit", "date"), rows)
+
+
+def report_page(report: Report) -> str:
+    """Return the whole report; the pictures lie beside it."""
+    parts = ["# The paper against ours\n", f"{RULE}\n", sections_table(report.results)]
+    if report.failed:
+        names = ", ".join(entry.figure.name for entry in report.failed)
+        parts.append(f"\n**Failed: {names}.**\n")
+    for title, claims in SECTIONS.items():
+        judged = (report.results.judged(claim) for claim in claims)
+        parts += [f"\n## {title}\n", claims_table(judged)]
+    parts.append("\n## Figures\n")
+    for entry in report.entries:
+        figure = entry.figure
+        parts.append(f"\n### {figure.name}: {figure.title}\n")
+        if entry.message:
+            parts.append(f"**{entry.state}**: {escape(entry.message)}\n")
+        if entry.state in (State.MADE, State.OUTDATED):
+            parts.append(f"![{figure.title}]({figure.name}.png)\n")
+        parts.append(f"{escape(figure.caption)}\n")
+        if entry.run is not None:
+            run = entry.run
+            parameters = json.dumps(entry.parameters, ensure_ascii=False)
+            parts.append(
+                f"Scale {run.scale}, seed {run.seed}, commit `{run.source}`, {run.date}, "
+                f"{run.seconds:.0f} s. Parameters: `{parameters}`\n"
+            )
+    return "\n".join(parts)
+
+
+def commands(claims: Iterable[Claim]) -> str:
+    """Return the lines that make the data of `claims`."""
+    names = dict.fromkeys(FIGURE_OF.get(claim.data, claim.data) for claim in claims)
+    return "\n".join(f"python -m figures {name} --scale paper" for name in names)
+
+
+#: Data set -> figure that makes it, where they are called differently.
+FIGURE_OF = {"local_curves": "local_entropies"}

@@ -1,0 +1,77 @@
+"""Bring the pages that quote our numbers up to date: docs/reproduce.md and the README.
+
+Both are rendered from docs/results.json, the numbers of one run of ``python -m figures all``: a
+test renders them again, so neither can be edited by hand, nor lag behind the claims.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from figures.claims import SECTIONS
+from figures.report.markdown import (
+    RULE,
+    claims_table,
+    commands,
+    headline,
+    runs_table,
+    sections_table,
+)
+from figures.report.results import Results
+from rmtheory.files import write_text
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+RESULTS, PAGE, README = (
+    _ROOT / "docs" / "results.json",
+    _ROOT / "docs" / "reproduce.md",
+    _ROOT / "README.md",
+)
+
+_BEGIN, _END = "<!-- report: begin, by python -m figures publish -->", "<!-- report: end -->"
+
+_INTRODUCTION = """\
+# How to reproduce the paper
+
+This page is written by `python -m figures publish` from the claims in `figures/claims`, the
+same that make `figures/out/report.html`. The numbers below come from the runs listed at the end.
+
+```sh
+make paper                                          # all figures at quick scale, and the report
+python -m figures NAME --scale paper --jobs 8       # one figure at the size of the paper
+python -m figures NAME --scale paper --dask ADDRESS # the same on a cluster
+python -m figures report                            # the report on what is there
+```
+"""
+
+
+def reproduce_page(results: Results) -> str:
+    """Return the page 'how to reproduce'."""
+    parts = [_INTRODUCTION, f"{RULE}\n", sections_table(results)]
+    for title, claims in SECTIONS.items():
+        judged = [results.judged(claim) for claim in claims]
+        parts += [
+            f"\n## {title}\n",
+            f"```sh\n{commands(claims)}\n```\n",
+            claims_table(judged),
+        ]
+    parts += ["\n## Runs\n", runs_table(results)]
+    return "\n".join(parts)
+
+
+def with_headline(readme: str, results: Results) -> str:
+    """Return the text of the README with the short table between its marks."""
+    pattern = re.compile(f"{re.escape(_BEGIN)}.*?{re.escape(_END)}", re.DOTALL)
+    if not pattern.search(readme):
+        raise ValueError(f"the README lacks the marks {_BEGIN} and {_END}")
+    return pattern.sub(lambda _: f"{_BEGIN}\n\n{headline(results)}\n{_END}", readme)
+
+
+def publish(results: Results) -> tuple[Path, ...]:
+    """Write results.json, reproduce.md and the table of the README."""
+    readme = with_headline(README.read_text("utf-8"), results)
+    write_text(RESULTS, results.to_json())
+    write_text(PAGE, reproduce_page(results))
+    write_text(README, readme)
+    return RESULTS, PAGE, README
