@@ -78,7 +78,7 @@ def figures(
 
 def _workers(jobs: str | None, dask: str | None) -> tuple[int, str | None]:
     """Return processes and scheduler, as typed."""
-    from figures.workers import JOBS
+    from figures.figure import JOBS
 
     if dask is not None and not dask.strip():
         raise InvalidInputError("dask", dask, "the address of a Dask scheduler")

@@ -20,6 +20,9 @@ from rmtheory.provenance import parameters_hash
 
 Parameters = Mapping[str, Any]
 
+#: Processes that a figure computes in, unless the user says otherwise: see figures.workers.
+JOBS = 2
+
 
 def grid(bounds: Sequence[float], points: int) -> NDArray[np.float64]:
     """Return `points` equidistant numbers between the two `bounds`.

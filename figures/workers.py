@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from figures.figure import JOBS
+
 if TYPE_CHECKING:  # the list of figures needs none of it
     from rmsim.sweep import Backend
-
-#: Processes that a figure computes in, unless the user says otherwise.
-JOBS = 2
 
 _chosen: ContextVar[tuple[int, str | None]] = ContextVar("workers", default=(JOBS, None))
 

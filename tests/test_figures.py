@@ -187,7 +187,7 @@ def test_list_names_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nosuch"], "figure must be all or one of annealed"),
+        (["nosuch"], "figure must be all or one of models"),
         (["annealed", "--scale", "huge"], "scale must be one of tiny, quick, paper, got huge"),
         (["annealed", "--out", "FILE"], "out must be a folder that can be written"),
         (["annealed", "--out", "FILE/below"], "out must be a folder that can be written"),
