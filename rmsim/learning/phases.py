@@ -17,7 +17,8 @@ import torch
 
 from rmsim.couplings import AdjacencyCouplings
 from rmsim.dynamics.masks import fill_mask, mask_keys
-from rmsim.dynamics.step import masked, sequential, sign, synchronous
+from rmsim.dynamics.step import synchronous
+from rmsim.learning.motion import Motion, motion_of
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.state import Internal, State
 
@@ -54,12 +55,15 @@ class Phases:
         s' and s* with their sweeps.
     input_field, label_field : Tensor, (samples, layers, n)
         What input and label add to h.
+    product : Tensor, (samples, layers, n), optional
+        J s*, if it came with the sweeps.
     """
 
     clamped: Relaxed
     free: Relaxed
     input_field: torch.Tensor
     label_field: torch.Tensor
+    product: torch.Tensor | None = None
 
     @property
     def s_prime(self) -> torch.Tensor:
@@ -88,21 +92,21 @@ def phases(
     number : int
         Number of the batch: another one, other masks (if p < 1).
     """
-    shape = (len(x), parameters.layers, parameters.n)
+    shape = torch.Size((len(x), parameters.layers, parameters.n))
     input_field = state.w_in.field(x).view(shape)
     label_field = state.w_back.field(code).view(shape)
     masks = _masks(parameters, state, len(x), number)
-    couplings = state.couplings
-    fixed = replace(parameters, stop="fixed")
-    warm = relax(fixed, couplings, None, input_field, parameters.warmup, masks)
+    motion = motion_of(parameters, state.couplings, shape)
+    watch = parameters.stop == "converged"
+    relax(motion, input_field, parameters.warmup, masks)
     both = input_field + label_field
     done = parameters.warmup
-    clamped = relax(parameters, couplings, warm.s, both, parameters.clamped, masks, done)
-    if parameters.scheme == "approximate":
-        return Phases(clamped, clamped, input_field, label_field)
-    done += parameters.clamped
-    free = relax(parameters, couplings, clamped.s, input_field, parameters.free, masks, done)
-    return Phases(clamped, free, input_field, label_field)
+    clamped = relax(motion, both, parameters.clamped, masks, done, watch=watch)
+    free = clamped
+    if parameters.scheme == "full":
+        done += parameters.clamped
+        free = relax(motion, input_field, parameters.free, masks, done, watch=watch)
+    return Phases(clamped, free, input_field, label_field, motion.product)
 
 
 def infer_batch(parameters: Parameters, state: State, x: torch.Tensor, number: int = 0) -> Relaxed:
@@ -112,7 +116,9 @@ def infer_batch(parameters: Parameters, state: State, x: torch.Tensor, number: i
     if not parameters.right_in_inference:
         couplings = without(couplings, right=True)
     masks = _masks(parameters, state, len(x), number)
-    return relax(parameters, couplings, None, field, parameters.inference, masks)
+    motion = motion_of(parameters, couplings, field.shape)
+    watch = parameters.stop == "converged"
+    return relax(motion, field, parameters.inference, masks, watch=watch)
 
 
 def without(couplings: Internal, *, jd: bool = False, right: bool = False) -> Internal:
@@ -125,38 +131,33 @@ def without(couplings: Internal, *, jd: bool = False, right: bool = False) -> In
 
 
 def relax(
-    parameters: Parameters,
-    couplings: Internal,
-    s: torch.Tensor | None,
+    motion: Motion,
     field: torch.Tensor,
     sweeps: int,
     masks: Masks,
     done: int = 0,
+    *,
+    watch: bool = False,
 ) -> Relaxed:
-    """Do at most `sweeps` sweeps from `s` (None: from 0) under the external `field`.
+    """Do at most `sweeps` sweeps of a batch in motion under the external `field`.
 
-    If the parameters say ``converged``, stop when all states are fixed points. The states that
-    are wait for the others: a fixed point does not change.
+    If one watches, they stop when all states are fixed points. The states that are wait for the
+    others: a fixed point does not change.
     """
-    watch = parameters.stop == "converged"
-    external, current = field.unsqueeze(0), None if s is None else s.unsqueeze(0)
     used = torch.zeros(len(field), dtype=torch.int64, device=field.device)
-    stable = torch.zeros(len(field), dtype=torch.bool, device=field.device)
+    unstable = torch.ones(len(field), dtype=torch.bool, device=field.device)
     for sweep in range(sweeps):
         mask = None if masks is None else masks(done + sweep)
-        before, current = current, _sweep(parameters, couplings, current, external, mask)
-        if watch:
-            stable = _stable(parameters, couplings, before, current, external)
-            if bool(stable.all()):
-                break
-            used += ~stable
-        else:
+        unstable = motion.sweep(field, mask)
+        if not watch:
             used += 1
-    if current is None:
-        current = torch.zeros_like(external)
-    if watch and not bool(stable.all()):
-        stable = is_fixed(couplings, current[0], field)
-    return Relaxed(current[0], used, stable if watch else None)
+        elif bool(unstable.any()):
+            used += unstable
+        else:
+            break
+    if watch and bool(unstable.any()):
+        unstable = ~is_fixed(motion.couplings, motion.s, field)
+    return Relaxed(motion.s.clone(), used, ~unstable if watch else None)
 
 
 def is_fixed(couplings: Internal, s: torch.Tensor, field: torch.Tensor) -> torch.Tensor:
@@ -164,53 +165,19 @@ def is_fixed(couplings: Internal, s: torch.Tensor, field: torch.Tensor) -> torch
     return _agree(synchronous(couplings, s.unsqueeze(0), field.unsqueeze(0)), s.unsqueeze(0))
 
 
-def _stable(
-    parameters: Parameters,
-    couplings: Internal,
-    before: torch.Tensor | None,
-    after: torch.Tensor,
-    external: torch.Tensor,
-) -> torch.Tensor:
-    """Return which states had reached a fixed point before the sweep (after it, under a mask)."""
-    if parameters.p < 1:
-        return is_fixed(couplings, after[0], external[0])
-    if before is None:
-        return torch.zeros(external.shape[1], dtype=torch.bool, device=external.device)
-    return _agree(before, after)
-
-
 def _agree(one: torch.Tensor, two: torch.Tensor) -> torch.Tensor:
     return (one == two).flatten(2).all(-1)[0]
-
-
-def _sweep(
-    parameters: Parameters,
-    couplings: Internal,
-    s: torch.Tensor | None,
-    external: torch.Tensor,
-    mask: torch.Tensor | None,
-) -> torch.Tensor:
-    if s is None:
-        if parameters.update == "synchronous":
-            new = sign(external)
-            return new if mask is None else new * mask
-        s = torch.zeros_like(external)
-    if mask is not None:
-        return masked(couplings, s, mask, external, parameters.update)
-    if parameters.update == "synchronous":
-        return synchronous(couplings, s, external)
-    return sequential(couplings, s, external)
 
 
 def _masks(parameters: Parameters, state: State, samples: int, number: int) -> Masks:
     if parameters.p == 1:
         return None
     keys = mask_keys(state.seed, range(number + 1, number + 2), samples).to(state.device)
-    shape = (1, samples, parameters.layers, parameters.n)
+    shape = (samples, parameters.layers, parameters.n)
 
     def mask(sweep: int) -> torch.Tensor:
         out = torch.empty(shape, dtype=torch.bool, device=state.device)
-        fill_mask(keys, sweep, parameters.p, out)
+        fill_mask(keys, sweep, parameters.p, out.unsqueeze(0))
         return out
 
     return mask

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import torch
 
-from rmsim.couplings import DenseChain
+from rmsim.couplings import AdjacencyCouplings, DenseChain
+from rmsim.couplings.local import add_chain_terms
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.phases import Phases, without
 from rmsim.learning.projection import entry_products, rows_of_entries
@@ -29,7 +30,11 @@ def update_field(parameters: Parameters, state: State, ends: Phases) -> torch.Te
         external += ends.input_field
     if parameters.test_labels:
         external += ends.label_field
-    return couplings.field(ends.s_star.unsqueeze(0), external.unsqueeze(0))[0]
+    if ends.product is None or isinstance(couplings, AdjacencyCouplings):
+        return couplings.field(ends.s_star.unsqueeze(0), external.unsqueeze(0))[0]
+    h, s = ends.product.unsqueeze(0).clone(), ends.s_star.unsqueeze(0)
+    add_chain_terms(h, s, couplings.jd, couplings.lam_left, couplings.lam_right, None)
+    return h[0] + external
 
 
 def weight(parameters: Parameters, margin: torch.Tensor, kappa: float) -> torch.Tensor:

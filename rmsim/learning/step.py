@@ -12,6 +12,7 @@ import torch
 
 from rmsim.learning import sparse
 from rmsim.learning.data import Array, checked_inputs, checked_labels, label_code, label_signs
+from rmsim.learning.flips import by_columns, by_rows
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.phases import Phases, phases
 from rmsim.learning.plasticity import learn_, learn_readout_
@@ -85,8 +86,8 @@ def train(
     order : Tensor of int, optional
         Samples to take, in this order; as they come by default. See :func:`epoch_order`.
     compiled : bool
-        Take the kernels of :mod:`rmsim.learning.sparse` where they apply; False takes the route
-        of a GPU everywhere.
+        Take the compiled routes of a CPU (:mod:`rmsim.learning.sparse` and
+        :mod:`rmsim.learning.flips`) where they apply; False takes the route of a GPU everywhere.
     """
     x = checked_inputs(state, inputs)
     y = checked_labels(state, labels, len(x))
@@ -96,11 +97,13 @@ def train(
         sparse.learn_compiled_(parameters, state, x, y, order)
         batches = -(-len(order) // parameters.batch)
         return replace(state, step=state.step + batches)
+    if compiled:
+        state = by_columns(state)
     for first in range(0, len(order), parameters.batch):
         chosen = order[first : first + parameters.batch]
         _learn_batch_(parameters, state, x[chosen], y[chosen])
         state = replace(state, step=state.step + 1)
-    return state
+    return by_rows(state)
 
 
 def _learn_batch_(parameters: Parameters, state: State, x: torch.Tensor, y: torch.Tensor) -> Phases:

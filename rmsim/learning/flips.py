@@ -1,0 +1,154 @@
+r"""Dense networks on the CPU: only what flips is multiplied.
+
+After the first sweep few neurons flip, 1 in 30 and then fewer. So the field of a state is not
+computed anew but corrected,
+
+.. math:: (Js)_i \leftarrow (Js)_i + \sum_{j\ \text{flipped}} J_{ij}\,(s^{new}_j - s^{old}_j),
+
+column by column; a sweep in which many flip takes the matrix product instead. Columns have to be
+contiguous: :func:`by_columns` stores J that way. The field differs from that of the product by
+rounding, some 1e-6.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from rmsim.compiled import compiled
+from rmsim.couplings import DenseChain
+from rmsim.learning.state import State
+
+#: Share of the neurons above which their flips cost more than a product.
+_MANY = 0.25
+
+
+def by_columns(state: State) -> State:
+    """Return the same state with the columns of a dense J contiguous; for the CPU only."""
+    couplings = state.couplings
+    if not isinstance(couplings, DenseChain) or state.device.type != "cpu":
+        return state
+    matrices = couplings.matrices.transpose(-1, -2).contiguous().transpose(-1, -2)
+    return replace(state, couplings=replace(couplings, matrices=matrices))
+
+
+def by_rows(state: State) -> State:
+    """Return the same state with its weights in the usual order of memory."""
+    couplings = state.couplings
+    if not isinstance(couplings, DenseChain):
+        return state
+    matrices = couplings.matrices.contiguous()
+    return replace(state, couplings=replace(couplings, matrices=matrices))
+
+
+def has_columns(couplings: object) -> bool:
+    """Return whether the flips of these couplings can be followed."""
+    return (
+        isinstance(couplings, DenseChain)
+        and couplings.device.type == "cpu"
+        and couplings.matrices.transpose(-1, -2).is_contiguous()
+        and not couplings.matrices.is_contiguous()
+    )
+
+
+class Flips:
+    """States of a batch under one dense network, from s = 0, with their fields J s.
+
+    Parameters
+    ----------
+    couplings : DenseChain
+        One network, its columns contiguous.
+    samples : int
+        States.
+    sequential : bool
+        Update layer after layer.
+    """
+
+    def __init__(self, couplings: DenseChain, samples: int, sequential: bool) -> None:
+        self.couplings = couplings
+        layers = couplings.layers
+        self._groups = [(k, k + 1) for k in range(layers)] if sequential else [(0, layers)]
+        shape = (samples, couplings.layers, couplings.n)
+        self.columns = couplings.matrices[0].transpose(-1, -2)
+        self.s = torch.zeros(shape, dtype=couplings.dtype)
+        self.product = torch.zeros(shape, dtype=couplings.dtype)
+        self._new = torch.empty(shape, dtype=couplings.dtype)
+        kind = self.columns.numpy().dtype.type
+        chain = (couplings.jd, couplings.lam_left, couplings.lam_right)
+        self._chain = tuple(kind(x) for x in chain)
+        self._most = int(_MANY * samples * couplings.n)
+
+    def sweep(self, external: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+        """Do one sweep; see :class:`rmsim.learning.motion.Motion`."""
+        unstable = torch.zeros(len(self.s), dtype=torch.bool)
+        product, s, new = self.product.numpy(), self.s.numpy(), self._new.numpy()
+        columns, field = self.columns.numpy(), external.contiguous().numpy()
+        allowed = unstable.view(-1, 1, 1) if mask is None else mask
+        for group in self._groups:
+            _follow(
+                *(product, s, new, field, self._chain),
+                *(allowed.numpy(), mask is not None, group, unstable.numpy()),
+            )
+            for layer in range(*group):
+                if _flip(columns, product, s, new, layer, self._most):
+                    continue
+                self.s[:, layer] = self._new[:, layer]
+                torch.mm(self.s[:, layer], self.columns[layer], out=self.product[:, layer])
+        return unstable
+
+
+@compiled
+def _follow(
+    product: Any,
+    s: Any,
+    new: Any,
+    external: Any,
+    chain: Any,
+    mask: Any,
+    masked: bool,
+    group: Any,
+    unstable: Any,
+) -> None:
+    """Write the signs of the fields of some layers into `new`; tell which states disagree."""
+    jd, left, right = chain
+    one = s.dtype.type(1)
+    last = s.shape[1] - 1
+    for b in range(s.shape[0]):
+        against = False
+        for layer in range(group[0], group[1]):
+            here, there = s[b, layer], new[b, layer]
+            before, after = s[b, max(layer - 1, 0)], s[b, min(layer + 1, last)]
+            from_left = left if layer > 0 else left * 0
+            from_right = right if layer < last else right * 0
+            for i in range(s.shape[2]):
+                h = product[b, layer, i] + jd * here[i]
+                h = h + from_left * before[i] + from_right * after[i] + external[b, layer, i]
+                wanted = one if h >= 0 else -one
+                against |= wanted != here[i]
+                there[i] = wanted if not masked or mask[b, layer, i] else here[i]
+        unstable[b] |= against
+
+
+@compiled
+def _flip(columns: Any, product: Any, s: Any, new: Any, layer: int, most: int) -> bool:
+    """Let the neurons of a layer flip, and correct the products; do nothing if too many do."""
+    samples, n = s.shape[0], s.shape[2]
+    flips = 0
+    for b in range(samples):
+        for i in range(n):
+            flips += new[b, layer, i] != s[b, layer, i]
+    if flips > most:
+        return False
+    if flips == 0:
+        return True
+    for j in range(n):
+        for b in range(samples):
+            change = new[b, layer, j] - s[b, layer, j]
+            if change != 0:
+                column, total = columns[layer, j], product[b, layer]
+                for i in range(n):
+                    total[i] += change * column[i]
+                s[b, layer, j] = new[b, layer, j]
+    return True
