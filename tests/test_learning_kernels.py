@@ -1,12 +1,14 @@
-"""The compiled route of sparse networks against the general one."""
+"""The compiled routes of sparse and of dense networks against the general one."""
 
 from typing import Any
 
 import pytest
 import torch
 
+from rmsim.couplings import DenseChain
 from rmsim.learning import State, Wiring, batch_step, infer, initialise, train
-from rmsim.learning.recipes import sparse_recipe
+from rmsim.learning.flips import Flips, by_columns
+from rmsim.learning.recipes import dense_recipe, sparse_recipe
 from rmsim.learning.sparse import has_inference_kernel, has_kernel, recurrent_rows
 from tests.learning_cases import task
 
@@ -134,3 +136,49 @@ def test_one_batch_is_the_batch_step() -> None:
     assert_close(
         train(parameters, state, inputs, labels), batch_step(parameters, state, inputs, labels)[0]
     )
+
+
+@pytest.mark.parametrize("update", ["synchronous", "sequential"])
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {},
+        CHAIN,
+        {**CHAIN, "p": 0.7},
+        {**CHAIN, "stop": "converged", "clamped": 40, "free": 40, "jd": 0.8},
+        {"scheme": "approximate", "symmetry": "sym2"},
+        {"rule": "tanh", "eta_back": 0.1, "batch": 5},
+    ],
+    ids=str,
+)
+def test_following_flips_is_multiplying(choice: dict[str, Any], update: str) -> None:
+    """Dense networks: the same weights, up to the rounding of the corrected fields."""
+    parameters = dense_recipe(50, classes=C, update=update, **choice)
+    state = initialise(parameters, D, C, seed=1)
+    inputs, labels = task(64, D, C)
+    fast = train(parameters, state, inputs, labels)
+    slow = train(parameters, state, inputs, labels, compiled=False)
+    assert_close(fast, slow)
+    assert fast.j.is_contiguous()
+    assert torch.equal(
+        infer(parameters, slow, inputs), infer(parameters, slow, inputs, compiled=False)
+    )
+
+
+def test_products_of_flips_stay_right() -> None:
+    """J s after twenty sweeps of a chaotic network, few flips and many, from zeros on."""
+    parameters = dense_recipe(200, layers=2, lam_left=0.3, lam_right=0.2, jd=0.1)
+    state = by_columns(initialise(parameters, D, C, seed=1))
+    assert isinstance(state.couplings, DenseChain)
+    motion = Flips(state.couplings, 40, sequential=False)
+    draw = torch.Generator().manual_seed(0)
+    external = 0.5 * torch.randn(40, 2, 200, generator=draw)
+    seen = set()
+    for sweep in range(20):
+        before = motion.s.clone()
+        mask = torch.rand(40, 2, 200, generator=draw) < (0.02 if sweep % 3 else 0.9)
+        motion.sweep(external, mask)
+        seen.add(bool((before != motion.s).double().mean() > 0.25))
+        product = torch.einsum("lij,blj->bli", state.dense_j().double(), motion.s.double())
+        assert torch.allclose(motion.product.double(), product, rtol=0, atol=1e-5)
+    assert seen == {False, True}

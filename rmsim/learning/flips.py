@@ -15,12 +15,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 
 from rmsim.compiled import compiled
 from rmsim.couplings import DenseChain
 from rmsim.learning.state import State
+from rmsim.threads import run_parts, shares, thread_count
 
+#: Neurons worth a thread of their own.
+_GRAIN = 2**18
+#: Samples whose products stay in the cache while the columns pass.
+_SAMPLES = 16
 #: Share of the neurons above which their flips cost more than a product.
 _MANY = 0.25
 
@@ -82,17 +88,20 @@ class Flips:
 
     def sweep(self, external: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
         """Do one sweep; see :class:`rmsim.learning.motion.Motion`."""
-        unstable = torch.zeros(len(self.s), dtype=torch.bool)
+        samples = len(self.s)
+        unstable = torch.zeros(samples, dtype=torch.bool)
+        flips = np.zeros((samples, self.s.shape[1]), np.int64)
         product, s, new = self.product.numpy(), self.s.numpy(), self._new.numpy()
         columns, field = self.columns.numpy(), external.contiguous().numpy()
-        allowed = unstable.view(-1, 1, 1) if mask is None else mask
+        allowed = (unstable.view(-1, 1, 1) if mask is None else mask).numpy()
+        masked, against = mask is not None, unstable.numpy()
+        parts = shares(samples, min(samples, thread_count(s.size, _GRAIN)))
         for group in self._groups:
-            _follow(
-                *(product, s, new, field, self._chain),
-                *(allowed.numpy(), mask is not None, group, unstable.numpy()),
-            )
+            states = (product, s, new, field, self._chain, allowed, masked, group, against, flips)
+            run_parts(_follow, [(*states, part) for part in parts])
             for layer in range(*group):
-                if _flip(columns, product, s, new, layer, self._most):
+                if flips[:, layer].sum() <= self._most:
+                    run_parts(_flip, [(columns, product, s, new, layer, part) for part in parts])
                     continue
                 self.s[:, layer] = self._new[:, layer]
                 torch.mm(self.s[:, layer], self.columns[layer], out=self.product[:, layer])
@@ -110,45 +119,46 @@ def _follow(
     masked: bool,
     group: Any,
     unstable: Any,
+    flips: Any,
+    part: Any,
 ) -> None:
-    """Write the signs of the fields of some layers into `new`; tell which states disagree."""
+    """Write the signs of the fields of some layers into `new`, for a part of the samples.
+
+    Adds to `unstable` which states disagree with their field, and sets the number of `flips`,
+    (samples, layers).
+    """
     jd, left, right = chain
     one = s.dtype.type(1)
     last = s.shape[1] - 1
-    for b in range(s.shape[0]):
-        against = False
+    for b in range(part[0], part[1]):
         for layer in range(group[0], group[1]):
             here, there = s[b, layer], new[b, layer]
             before, after = s[b, max(layer - 1, 0)], s[b, min(layer + 1, last)]
             from_left = left if layer > 0 else left * 0
             from_right = right if layer < last else right * 0
+            disagree = count = 0
             for i in range(s.shape[2]):
                 h = product[b, layer, i] + jd * here[i]
                 h = h + from_left * before[i] + from_right * after[i] + external[b, layer, i]
                 wanted = one if h >= 0 else -one
-                against |= wanted != here[i]
+                disagree += wanted != here[i]
                 there[i] = wanted if not masked or mask[b, layer, i] else here[i]
-        unstable[b] |= against
+                count += there[i] != here[i]
+            unstable[b] |= disagree > 0
+            flips[b, layer] = count
 
 
 @compiled
-def _flip(columns: Any, product: Any, s: Any, new: Any, layer: int, most: int) -> bool:
-    """Let the neurons of a layer flip, and correct the products; do nothing if too many do."""
-    samples, n = s.shape[0], s.shape[2]
-    flips = 0
-    for b in range(samples):
-        for i in range(n):
-            flips += new[b, layer, i] != s[b, layer, i]
-    if flips > most:
-        return False
-    if flips == 0:
-        return True
-    for j in range(n):
-        for b in range(samples):
-            change = new[b, layer, j] - s[b, layer, j]
-            if change != 0:
-                column, total = columns[layer, j], product[b, layer]
-                for i in range(n):
-                    total[i] += change * column[i]
-                s[b, layer, j] = new[b, layer, j]
-    return True
+def _flip(columns: Any, product: Any, s: Any, new: Any, layer: int, part: Any) -> None:
+    """Let the neurons of a layer flip, and correct the products of a part of the samples."""
+    n = s.shape[2]
+    for first in range(part[0], part[1], _SAMPLES):
+        last = min(part[1], first + _SAMPLES)
+        for j in range(n):
+            for b in range(first, last):
+                change = new[b, layer, j] - s[b, layer, j]
+                if change != 0:
+                    column, total = columns[layer, j], product[b, layer]
+                    for i in range(n):
+                        total[i] += change * column[i]
+                    s[b, layer, j] = new[b, layer, j]

@@ -6,6 +6,7 @@ import torch
 
 from rmsim.learning import sparse
 from rmsim.learning.data import Array, checked_inputs, checked_labels
+from rmsim.learning.flips import by_columns
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.phases import infer_batch
 from rmsim.learning.state import State
@@ -34,11 +35,13 @@ def infer(
     together : int
         Samples relaxed together.
     compiled : bool
-        Take the kernels of :mod:`rmsim.learning.sparse` where they apply.
+        Take the compiled routes of a CPU where they apply.
     """
     x = checked_inputs(state, inputs)
     if compiled and sparse.has_inference_kernel(parameters, state):
         return sparse.infer_compiled(parameters, state, x)
+    if compiled:
+        state = by_columns(state)
     shape = (len(x), parameters.layers, parameters.n)
     found = torch.empty(shape, dtype=torch.int8, device=state.device)
     for number, first in enumerate(range(0, len(x), together)):

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 import torch
 
 from rmsim.learning.data import Array, checked_inputs, checked_labels, label_code
+from rmsim.learning.flips import by_columns
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.phases import is_fixed, phases
 from rmsim.learning.plasticity import update_field
@@ -103,6 +104,7 @@ def measure(
     y = checked_labels(state, labels, len(x))
     if not len(x):
         raise InvalidInputError("inputs", "no sample", "at least one sample")
+    state = by_columns(state)
     found: dict[str, list[torch.Tensor]] = {}
     for number, first in enumerate(range(0, len(x), together)):
         part = slice(first, first + together)
