@@ -265,6 +265,13 @@ def test_only_https_is_fetched(tmp_path: Path) -> None:
     assert all(url.startswith("https://") for url in mnist.MNIST.mirrors + mnist.FASHION.mirrors)
 
 
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with _serving({"/file": b"x"}) as server, pytest.raises(DownloadError) as caught:
+        fetch(f"{server.address}/file", tmp_path / "file" / "data", _accept, schemes=HTTP)
+    assert f"{tmp_path}/file/data cannot be written: " in str(caught.value)
+
+
 def test_images_come_from_the_second_mirror_if_the_first_lies(
     tmp_path: Path, tiny: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:

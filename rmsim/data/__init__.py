@@ -8,6 +8,6 @@ files of the user (:mod:`rmsim.data.features`). :func:`load` finds them by name.
 from rmsim.data.catalogue import CATALOGUE, load
 from rmsim.data.dataset import Dataset, Samples
 from rmsim.data.entangled import entangled_mnist
-from rmsim.data.synthetic import synthetic
+from rmsim.data.prototypes import synthetic
 
 __all__ = ["CATALOGUE", "Dataset", "Samples", "entangled_mnist", "load", "synthetic"]

@@ -12,8 +12,8 @@ from rmsim.data import entangled, features, mnist
 from rmsim.data.dataset import Dataset
 from rmsim.data.download import Progress
 from rmsim.data.places import Folder
-from rmsim.data.synthetic import NAME as SYNTHETIC
-from rmsim.data.synthetic import synthetic
+from rmsim.data.prototypes import NAME as SYNTHETIC
+from rmsim.data.prototypes import synthetic
 from rmtheory.errors import InvalidInputError
 
 

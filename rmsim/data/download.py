@@ -50,24 +50,39 @@ def fetch(
     UnreadableDataError
         If `check` refuses what came; it is deleted.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
     # Mirrors may have compressed the same content in different ways: their bytes do not mix.
     part = target.with_name(f"{target.name}.{zlib.crc32(url.encode()):08x}.part")
-    while not target.exists():
-        with part.open("ab") as file, _alone(file):
-            if not part.exists() or not os.path.samestat(os.fstat(file.fileno()), part.stat()):
-                continue  # another process finished with it while this one waited for the lock
-            _complete(url, file, progress, schemes)
-            file.flush()
-            os.fsync(file.fileno())
-            try:
-                check(part)
-            except UnreadableDataError as problem:
-                part.unlink()
-                raise UnreadableDataError(f"what {url} sends is wrong: {problem}") from None
-            part.replace(target)
-    for left in target.parent.glob(f"{target.name}.*.part"):
-        left.unlink(missing_ok=True)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        while not target.exists():
+            _fetch_part(url, part, target, check, progress, schemes)
+        for left in target.parent.glob(f"{target.name}.*.part"):
+            left.unlink(missing_ok=True)
+    except OSError as problem:  # a full disk, a folder of somebody else
+        reason = problem.strerror or str(problem)
+        raise DownloadError(f"{target} cannot be written: {reason}") from None
+
+
+def _fetch_part(
+    url: str,
+    part: Path,
+    target: Path,
+    check: Check,
+    progress: Progress,
+    schemes: tuple[str, ...],
+) -> None:
+    with part.open("ab") as file, _alone(file):
+        if not part.exists() or not os.path.samestat(os.fstat(file.fileno()), part.stat()):
+            return  # another process finished with it while this one waited for the lock
+        _complete(url, file, progress, schemes)
+        file.flush()
+        os.fsync(file.fileno())
+        try:
+            check(part)
+        except UnreadableDataError as problem:
+            part.unlink()
+            raise UnreadableDataError(f"what {url} sends is wrong: {problem}") from None
+        part.replace(target)
 
 
 def _complete(url: str, file: IO[bytes], progress: Progress, schemes: tuple[str, ...]) -> None:
