@@ -1,0 +1,156 @@
+"""How fast learning is, against plain PyTorch and its products, in the same run: ``make bench``.
+
+What is compared is stored in ``extra_info`` of every benchmark, and printed with ``-s``. The sides
+take turns, on one thread, and CPU time counts, so that a busy machine slows both.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from rmsim.data import load
+from rmsim.learning import Parameters, initialise, train
+from rmsim.learning.recipes import dense_recipe, sparse_recipe
+
+D, C, BATCH = 100, 10, 16
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def note(benchmark: BenchmarkFixture, **values: float) -> None:
+    benchmark.extra_info.update({name: float(f"{value:.4g}") for name, value in values.items()})
+    print("", *(f"{name} = {value:.4g}" for name, value in values.items()))
+
+
+def in_turn(*works: Callable[[], object], rounds: int = 5) -> list[float]:
+    """Least CPU time of each work, over rounds in which every one has its turn."""
+    least = [math.inf] * len(works)
+    for _ in range(rounds + 1):  # the first one warms up, and counts if it is best
+        for index, work in enumerate(works):
+            start = time.process_time()
+            work()
+            least[index] = min(least[index], time.process_time() - start)
+    return least
+
+
+class Plain:
+    """The step as one would write it at first: full matrices, masks, tensor operations."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.parameters = parameters
+        state = initialise(parameters, D, C, 0)
+        n = parameters.n
+        self.j = state.dense_j()[0].clone()
+        self.mask = (self.j != 0).float()
+        self.j.fill_diagonal_(parameters.jd)
+        self.w_in = state.w_in.to_dense().clone()
+        self.mask_in = (self.w_in != 0).float()
+        self.w_back, self.w_out = state.w_back.to_dense(), state.w_out.clone()
+        self.rate_j = parameters.rate("j", n, BATCH)
+        self.rate_in = parameters.rate("in", D, BATCH)
+        self.rate_out = parameters.rate("out", n, BATCH)
+
+    def step(self, x: torch.Tensor, labels: torch.Tensor) -> None:
+        parameters = self.parameters
+        onehot = torch.nn.functional.one_hot(labels, C).float()
+        code = onehot * (parameters.label_true - parameters.label_other) + parameters.label_other
+        y, left = 2 * onehot - 1, x @ self.w_in.T
+        right = code @ self.w_back.T
+        s = torch.zeros(len(x), parameters.n)
+        for sweep in range(parameters.warmup + parameters.clamped + parameters.free):
+            h = s @ self.j.T + left
+            if 0 <= sweep - parameters.warmup < parameters.clamped:
+                h = h + right
+            s = torch.where(h >= 0, 1.0, -1.0)
+        h, o = s @ self.j.T + left, s @ self.w_out.T
+        g = s * (s * h <= parameters.kappa_j)
+        self.j += self.rate_j * (g.T @ s) * self.mask
+        g = s * (s * h <= parameters.kappa_in)
+        self.w_in += self.rate_in * (g.T @ x) * self.mask_in
+        self.w_out += self.rate_out * ((y * (y * o <= parameters.kappa_out)).T @ s)
+
+
+def batches(count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    x, labels = load("entangled-mnist").train.tensors()
+    return x[: BATCH * count], labels[: BATCH * count]
+
+
+def run_plain(plain: Plain, x: torch.Tensor, labels: torch.Tensor) -> None:
+    for first in range(0, len(x), BATCH):
+        plain.step(x[first : first + BATCH], labels[first : first + BATCH])
+
+
+def test_sparse_learning_against_plain_torch(benchmark: BenchmarkFixture) -> None:
+    """N = 1000, batches of 16, one core: samples a CPU-second."""
+    parameters = sparse_recipe(1000, decay_out=0.02)
+    state = initialise(parameters, D, C, 0)
+    x, labels = batches(100)
+    few = x[:160], labels[:160]
+    benchmark.pedantic(train, (parameters, state, x, labels), rounds=5, warmup_rounds=1)
+    plain = Plain(parameters)
+    fast, slow = in_turn(
+        lambda: train(parameters, state, x, labels), lambda: run_plain(plain, *few)
+    )
+    ours, theirs = len(x) / fast, 160 / slow
+    note(
+        benchmark,
+        samples_a_second=ours,
+        plain_samples_a_second=theirs,
+        times_faster=ours / theirs,
+        seconds_an_epoch=60_000 / ours,
+    )
+    assert ours / theirs > 20
+
+
+def test_wide_sparse_learning(benchmark: BenchmarkFixture) -> None:
+    """N = 6000: an epoch, from 50 batches, and how many times faster than plain torch."""
+    parameters = sparse_recipe(6000, lambda_y=1.25)
+    state = initialise(parameters, D, C, 0)
+    x, labels = batches(50)
+    one = x[:16], labels[:16]
+    benchmark.pedantic(train, (parameters, state, x, labels), rounds=2, warmup_rounds=1)
+    plain = Plain(parameters)
+    fast, slow = in_turn(
+        lambda: train(parameters, state, x, labels), lambda: run_plain(plain, *one), rounds=1
+    )
+    ours, theirs = len(x) / fast, 16 / slow
+    note(benchmark, seconds_an_epoch=60_000 / ours, times_faster=ours / theirs)
+    assert ours / theirs > 20
+
+
+def test_dense_learning_against_sgemm(benchmark: BenchmarkFixture) -> None:
+    """N = 1600: a batch against the products it stands for, ten of the sweeps and one update."""
+    n = 1600
+    parameters = dense_recipe(n)
+    state = initialise(parameters, D, C, 0)
+    x, labels = batches(100)
+    matrix, s = state.dense_j()[0].clone(), torch.where(torch.randn(BATCH, n) > 0, 1.0, -1.0)
+    out = torch.empty(BATCH, n)
+
+    def products() -> None:
+        for _ in range(10):
+            torch.mm(s, matrix.T, out=out)
+        matrix.addmm_(s.T, s, alpha=1e-9)
+
+    benchmark.pedantic(train, (parameters, state, x, labels), rounds=3, warmup_rounds=1)
+    ours, theirs = in_turn(lambda: train(parameters, state, x, labels), products)
+    ours /= 100
+    work = 2e-9 * n * n * BATCH * 11
+    note(
+        benchmark,
+        seconds_an_epoch=3750 * ours,
+        sgemm_gigaflops=work / theirs,
+        equivalent_gigaflops=work / ours,
+        share_of_sgemm=theirs / ours,
+    )
+    assert theirs / ours > 0.6
