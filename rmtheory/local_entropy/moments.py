@@ -26,7 +26,9 @@ where -Phi = phi is meant; y = 2 settles it, where y phi is the exponent of the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -67,8 +69,8 @@ class Moments:
     mean_log: float
     #: <1 - m_l^2>_y
     rest: Array
-    #: <(d log zeta/d x_l)^2>_y
-    force: Array
+    #: <(d log zeta/d x_l)^2>_y, or how to compute it where that takes as long as all the rest
+    force: Array | Callable[[], Array]
     #: Number of quadrature points used.
     size: int
     tangent: Tangent | None = None
@@ -77,6 +79,11 @@ class Moments:
     def multiplicity(self) -> float:
         """How many layers each entry of the arrays stands for."""
         return self.layers / self.qhat.size
+
+    @cached_property
+    def forces(self) -> Array:
+        """<(d log zeta/d x_l)^2>_y of the layers."""
+        return self.force() if callable(self.force) else self.force
 
     def _sum(self, values: Array) -> float:
         return float(values.sum()) * self.multiplicity
@@ -108,7 +115,7 @@ class Moments:
 
         It is the derivative of S_I along y*(d) only where S_E = 0 and the saddle is solved.
         """
-        return (self.y - 1) * self._sum(self.qhat - self.force) / self.layers
+        return (self.y - 1) * self._sum(self.qhat - self.forces) / self.layers
 
     @property
     def saddle_residual(self) -> Array:
