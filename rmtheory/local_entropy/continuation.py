@@ -76,7 +76,7 @@ class CurveTracker:
         target = _parameter(d)
         if not self._known:
             # Start where Newton is safe: near the anchor, or at d itself if that is easier still.
-            first = min(max(d, ANCHOR), 0.4)
+            first = min(max(d, ANCHOR), 0.15 if self.model.deep else 0.4)
             start = guess_ystar(self.model, first)
             solved = solve_ystar(self.model, first, start.y, start.qhat, self.model.coarse).moments
             check_physical(solved, first)

@@ -2,11 +2,12 @@
 
 The error of a trapezoid rule falls like exp(-c/step). If the step shrinks by a factor k and the
 value changes by Delta, which is the error of the coarser rule, that of the finer is Delta^k. The
-error reported is three times this, but no less than Delta/8, since the law may set in late. The
-errors oscillate with the step, and one number may stand still by accident while the others move:
-the largest relative change of the unknowns counts for all of them. What the pruned nodes weigh and
-the rounding of the equations, amplified by the inverse Jacobian, and the last Newton step are
-added. The tests hold it against finer rules and more digits.
+error reported is three times this, but no less than Delta/8, since the law may set in late; for
+the transfer operator of three layers or more it is Delta/2 (LocalModel.remaining). The errors
+oscillate with the step, and one number may stand still by accident while the others move: the
+largest relative change of the unknowns counts for all of them. What the pruned nodes weigh and the
+rounding of the equations, amplified by the inverse Jacobian, and the last Newton step are added.
+The tests hold it against finer rules and more digits.
 """
 
 from __future__ import annotations
@@ -22,8 +23,6 @@ from rmtheory.gaussian import Array
 from rmtheory.local_entropy.model import LocalModel
 from rmtheory.local_entropy.moments import Moments
 from rmtheory.local_entropy.newton import ROUNDING, Solution, solve_saddle, solve_ystar
-from rmtheory.local_entropy.nodes import FINEST, STEPS
-from rmtheory.local_entropy.pair import DROPPED
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +48,7 @@ def refine_saddle(model: LocalModel, d: float, y: float, qhat: Array, tol: float
     def solve(guess: Moments | None, level: int, inverse: Array | None) -> Solution:
         return solve_saddle(model, d, y, qhat if guess is None else guess.qhat, level, inverse)
 
-    return _refine(solve, model.coarse, tol, math.inf, False, f"d = {d:.10g}, y = {y:g}")
+    return _refine(solve, model, y, tol, math.inf, False, f"d = {d:.10g}, y = {y:g}")
 
 
 def refine_ystar(
@@ -62,7 +61,7 @@ def refine_ystar(
             return solve_ystar(model, d, y, qhat, level, inverse)
         return solve_ystar(model, d, guess.y, guess.qhat, level, inverse)
 
-    refined = _refine(solve, model.coarse, tol, slope_tol, True, f"d = {d:.10g}, y = y*")
+    refined = _refine(solve, model, y, tol, slope_tol, True, f"d = {d:.10g}, y = y*")
     check_physical(refined.moments, d)
     return refined
 
@@ -77,18 +76,24 @@ def check_physical(moments: Moments, d: float) -> None:
 
 def _refine(
     solve: Callable[[Moments | None, int, Array | None], Solution],
-    coarse: int,
+    model: LocalModel,
+    y: float,
     tol: float,
     slope_tol: float,
     at_ystar: bool,
     where: str,
 ) -> Refined:
-    before = solve(None, coarse, None)
-    for level in range(coarse + 1, FINEST + 1):
+    levels = range(model.coarse + 1, model.finest(y) + 1)
+    if not levels:
+        raise NotConvergedError(f"no grid finer than the coarsest is affordable at {where}")
+    before = solve(None, model.coarse, None)
+    for level in levels:
         now = solve(before.moments, level, before.inverse)
-        refined = _errors(before, now, level, at_ystar)
+        refined = _errors(model, before, now, level, at_ystar)
         # At y* phi is stationary in y and in qhat, and equals S_I*: nothing else is needed.
-        settled = refined.phi_error <= tol and (at_ystar or refined.internal_error <= tol)
+        settled = refined.phi_error <= tol and (
+            at_ystar or refined.internal_error <= model.internal_tol(tol)
+        )
         if settled and refined.slope_error <= slope_tol:
             return refined
         before = now
@@ -113,18 +118,18 @@ def _unknowns(solution: Solution, at_ystar: bool) -> Array:
     return np.asarray(np.append(moments.y, moments.qhat) - solution.inverse @ residual)
 
 
-def _errors(coarse: Solution, now: Solution, level: int, at_ystar: bool) -> Refined:
+def _errors(
+    model: LocalModel, coarse: Solution, now: Solution, level: int, at_ystar: bool
+) -> Refined:
     before, moments, step = coarse.moments, now.moments, now.last_step
     y, size = moments.y, moments.terms
     # The terms of S_E and of y phi are rounded, and the sum over the nodes gathers a few units.
     # With two layers the nodes dropped at either site weigh a known share.
-    unit = ROUNDING + (2 * DROPPED[level] if moments.layers == 2 else 0.0)
+    unit = ROUNDING + model.dropped(level)
     rounding = unit * size / moments.layers
-    shrink = STEPS[level - 1] / STEPS[level]
 
     def finer(change: float) -> float:
-        """Error of the finer rule by the exponential law, never more than the change itself."""
-        return float(min(change, max(3 * change**shrink, change / 8)))
+        return model.remaining(change, level)
 
     def change(name: str) -> float:
         return finer(abs(getattr(moments, name) - getattr(before, name)))
@@ -148,7 +153,7 @@ def _errors(coarse: Solution, now: Solution, level: int, at_ystar: bool) -> Refi
         moments,
         now.inverse,
         level,
-        phi_error=max(change("phi"), min(internal_change, 3 * internal_change**shrink))
+        phi_error=max(change("phi"), model.least_error(internal_change, level))
         + rounding / y
         + step**2,
         internal_error=change("internal") + rounding / y + drift,

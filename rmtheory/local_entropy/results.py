@@ -206,14 +206,14 @@ def _wants_precise(chain: Chain, digits: int | None) -> bool:
     if digits is None or digits <= FLOAT_DIGITS:
         return False
     if chain.layers != 1:
-        raise InvalidInputError("digits", digits, f"at most {FLOAT_DIGITS} for two layers")
+        raise InvalidInputError("digits", digits, f"at most {FLOAT_DIGITS} for two layers or more")
     return True
 
 
 def _tolerance(model: LocalModel, digits: int | None) -> float:
     if digits is None:
         # Nine significant digits of an entropy of a few hundredths.
-        return min(default_tol(model), SINGLE_TOL)
+        return default_tol(model) if model.deep else min(default_tol(model), SINGLE_TOL)
     return float(10.0 ** -min(checks.digits(digits), FLOAT_DIGITS))
 
 

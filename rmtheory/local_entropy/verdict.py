@@ -131,6 +131,8 @@ def _gas(chain: Chain, d: float) -> SmallDistance | None:
 
 def default_tol(model: LocalModel) -> float:
     """Accuracy of S_I* aimed at when none is asked for."""
+    if model.deep:
+        return 1e-8
     return 1e-11 if model.chain.layers == 1 else 1e-9
 
 

@@ -109,7 +109,7 @@ class Fields:
         return np.asarray(v / np.sqrt(self._variance))
 
     def _log_p_q1(self, s: int, a: int, b: int) -> Array:
-        """d log P/dq1 at fixed x/sqrt(q1)."""
+        """Return d log P/dq1 at fixed x/sqrt(q1)."""
         argument, sigma = self._argument(s, a, b), np.sqrt(self._variance)
         change = s * self._x / (2 * self._q1 * sigma) + argument / (2 * self._variance)
         return np.asarray(r(argument) * change)
@@ -191,7 +191,8 @@ class Fields:
 
     def _contract(self, images: Images, functions: Array) -> float:
         """Sum over rows and nodes of the derivative in q1 of C^y v(image), v of each row."""
-        assert images.log_c_q1 is not None and images.u_q1 is not None
+        assert images.log_c_q1 is not None
+        assert images.u_q1 is not None
         in_u = chebyshev.cardinal(images.u, self.grid.n_u)
         slope_u = in_u @ chebyshev.differentiation(self.grid.n_u)
         plus, minus = self._in_ratios(images)

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rmtheory.errors import NotConvergedError
 from rmtheory.gaussian import Array
 from rmtheory.local_entropy.deep import chebyshev
-from rmtheory.local_entropy.nodes import check_size
 
 #: Points in u beyond y, points in r beyond 2.6 sqrt(y), and step of the rule in x, by level.
 _LEVELS = (
@@ -36,8 +36,8 @@ _LEVELS = (
     (20, 10, 0.3),
 )
 
-#: The transfer matrix and its derivative in y fill 1 GB together for this many functions.
-MOST_FUNCTIONS = 8_000
+#: The transfer matrix of this many functions and its two derivatives in y fill 0.9 GB.
+MOST_FUNCTIONS = 6_000
 
 #: Where the couplings hardly matter r is close to 1; the box keeps at least this width.
 _LEAST_WIDTH = 1e-6
@@ -76,9 +76,7 @@ class Grid:
     @property
     def r(self) -> Array:
         """Points in r."""
-        return np.asarray(
-            self.r_min + 0.5 * (1 - self.r_min) * (1 + chebyshev.points(self.n_r))
-        )
+        return np.asarray(self.r_min + 0.5 * (1 - self.r_min) * (1 + chebyshev.points(self.n_r)))
 
     def scaled(self, r: Array) -> Array:
         """Map r to [-1, 1]."""
@@ -105,14 +103,28 @@ def fields_step(level: int, y: float) -> float:
 
 def make_grid(y: float, level: int, r_min: float) -> Grid:
     """Return the grid of a level for this y."""
+    grid = _grid(y, level, r_min)
+    if grid.size > MOST_FUNCTIONS:
+        raise NotConvergedError(
+            f"the transfer operator at y = {y:.3g} would need {grid.size} functions, more than "
+            f"{MOST_FUNCTIONS}: y up to about 30 is in reach for three layers or more"
+        )
+    return grid
+
+
+def finest_level(y: float) -> int:
+    """Return the finest level whose grid is not too large, -1 if there is none."""
+    fits = [k for k in range(len(_LEVELS)) if _grid(y, k, 0.0).size <= MOST_FUNCTIONS]
+    return max(fits, default=-1)
+
+
+def _grid(y: float, level: int, r_min: float) -> Grid:
     in_u, in_r, _ = _LEVELS[level]
     width = max(1 - r_min, _LEAST_WIDTH)
     # A narrow box needs fewer points.
     narrow = min(1.0, 1.2 * width) ** 0.25
-    grid = Grid(
+    return Grid(
         n_u=2 * math.ceil((y + 1) / 2) + in_u,
         n_r=2 + math.ceil(narrow * (max(6.0, 2.6 * math.sqrt(y)) - 2 + in_r)),
         r_min=1 - width,
     )
-    check_size(grid.size, MOST_FUNCTIONS)
-    return grid

@@ -12,7 +12,6 @@ At y = 1 the last two are 0/0; close to it they are interpolated in y.
 from __future__ import annotations
 
 import math
-from dataclasses import fields as fields_of
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -34,14 +33,19 @@ def deep_moments(
     chain: Chain, d: float, y: float, qhat: Array, level: int, tangent: bool = False
 ) -> Moments:
     """Averages of a chain at (d, y, qhat), one qhat for each layer, a single one for L = inf."""
+    found = _evaluate(chain, d, y, qhat, level, tangent)
     if abs(y - 1) < 0.999 * _NEAR_ONE:
-        return _near_one(chain, d, y, qhat, level, tangent)
+        return _near_one(found, chain, level)
+    return found
+
+
+def _evaluate(chain: Chain, d: float, y: float, qhat: Array, level: int, tangent: bool) -> Moments:
     fields = _fields(chain.jd, chain.lam_left, chain.lam_right, d, y, level)
     if chain.layers == math.inf:
         found = infinite_chain(fields, float(qhat[0]), tangent)
     else:
         found = finite_chain(fields, qhat, tangent)
-    pairs = y * (y - 1)
+    pairs = y * (y - 1) or math.nan  # replaced close to y = 1
     rest = -2 * found.gradient[1:] / pairs
     return Moments(
         d=d,
@@ -59,16 +63,14 @@ def deep_moments(
 
 
 @lru_cache(maxsize=1)
-def _fields(
-    jd: float, lam_left: float, lam_right: float, d: float, y: float, level: int
-) -> Fields:
+def _fields(jd: float, lam_left: float, lam_right: float, d: float, y: float, level: int) -> Fields:
     """Keep the matrices of the last (d, y): the saddle is solved in qhat alone."""
     return Fields(jd, lam_left, lam_right, d, y, level)
 
 
 def _tangent(hessian: Array, qhat: Array, rest: Array, y: float) -> Tangent:
     """Derivatives of the averages: G = G' + y^2 Q/2, <m^2> = 1 - rest."""
-    pairs = y * (y - 1)
+    pairs = y * (y - 1) or math.nan
     mixed = hessian[0, 1:]
     return Tangent(
         mean_log_y=float(hessian[0, 0] + qhat.sum()),
@@ -79,23 +81,22 @@ def _tangent(hessian: Array, qhat: Array, rest: Array, y: float) -> Tangent:
     )
 
 
-def _near_one(
-    chain: Chain, d: float, y: float, qhat: Array, level: int, tangent: bool
-) -> Moments:
-    """Interpolate every average through four y around 1, which costs no accuracy: they are smooth."""
+def _near_one(here: Moments, chain: Chain, level: int) -> Moments:
+    """Interpolate what is 0/0 at y = 1 through four y around it."""
     at = 1 + _NEAR_ONE * np.array([-2.0, -1.0, 1.0, 2.0])
-    near = [deep_moments(chain, d, float(other), qhat, level, tangent) for other in at]
-    weights = [np.prod([(y - b) / (a - b) for b in at if b != a]) for a in at]
+    tangent = here.tangent is not None
+    near = [_evaluate(chain, here.d, float(y), here.qhat, level, tangent) for y in at]
+    weights = [np.prod([(here.y - b) / (a - b) for b in at if b != a]) for a in at]
 
-    def combine(items: list[Any], names: tuple[str, ...]) -> dict[str, Any]:
-        return {
-            name: sum(w * getattr(item, name) for w, item in zip(weights, items, strict=True))
-            for name in names
-        }
+    def combine(items: list[Any], name: str) -> Any:
+        return sum(w * getattr(item, name) for w, item in zip(weights, items, strict=True))
 
-    averages = combine(near, ("log_norm", "mean_log", "rest"))
-    found = replace(near[1], y=y, **averages, force=lambda: combine(near, ("forces",))["forces"])
-    if not tangent:
+    found = replace(
+        here, rest=combine(near, "rest"), force=lambda: np.asarray(combine(near, "forces"))
+    )
+    if here.tangent is None:
         return found
-    names = tuple(field.name for field in fields_of(Tangent))
-    return replace(found, tangent=Tangent(**combine([m.tangent for m in near], names)))
+    tangents = [moments.tangent for moments in near]
+    names = ("log_norm_q", "overlap_y", "overlap_q")
+    slopes = replace(here.tangent, **{name: combine(tangents, name) for name in names})
+    return replace(found, tangent=slopes)

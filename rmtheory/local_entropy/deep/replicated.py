@@ -1,0 +1,263 @@
+r"""Integer y: the replicated transfer matrix, exact but for one-dimensional integrals.
+
+The power zeta^y is a sum over y replicas of the chain. The integral over t of a layer gives
+exp(qhat (n_+ - n_-)^2/2), n_+- being the number of replicas whose spin is +-1; that over x couples
+the replicas through their common field. By the permutation symmetry of the replicas the state of
+two neighbouring layers is four numbers n(a, s), the replicas with spins (a, s), which sum to y:
+(y+3)(y+2)(y+1)/6 states in place of 4^y. The step from n(a, s) to n'(s, b) keeps
+m = n(+, +) + n(-, +) = n'(+, +) + n'(+, -), the replicas with s = +1, and is a product of two
+factors under the integral over x,
+
+.. math:: X_{nn'} &= \int Dz\ B^+_m(n_{++}; n'_{++})\, B^-_{y-m}(n_{+-}; n'_{-+}), \\
+    B^s_m(i; j) &= [w^i]\,\big(P^s_{-+} + w P^s_{++}\big)^j \big(P^s_{--} + wP^s_{+-}\big)^{m-j},
+
+P^s_ab = P((J_D + lambda_L a s + lambda_R s b + s x)/sigma), [w^i] the coefficient of w^i. Nothing
+is interpolated, and all terms are positive: an independent check of the transfer operator.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize
+
+from rmtheory import checks
+from rmtheory.chain import Chain
+from rmtheory.errors import InvalidInputError, NotConvergedError
+from rmtheory.estimate import Estimate, Tier
+from rmtheory.gaussian import Array, P
+from rmtheory.local_entropy.nodes import field_nodes, field_step
+
+#: The number of states grows like y^3/6, the work like y^5.
+MOST_REPLICAS = 40
+
+_METHOD = "replicated transfer matrix, two resolutions"
+
+
+@dataclass(frozen=True)
+class Replicated:
+    """phi and the conjugate overlaps at integer y; S_I would need a derivative in y."""
+
+    chain: Chain
+    d: float
+    y: int
+    phi: Estimate
+    qhat: tuple[Estimate, ...]
+
+
+def replicated_entropy(chain: Chain, d: checks.RealLike, y: int) -> Replicated:
+    """Solve the saddle at integer `y` by the replicated transfer matrix, any L and infinity.
+
+    Examples
+    --------
+    >>> from rmtheory import Chain
+    >>> print(replicated_entropy(Chain(3, 0.05, 0.3), 0.1, 2).phi.rounded(12))
+    0.03388500026666 ± 6e-14
+    """
+    distance = float(checks.exact_real("d", d))
+    if not 0 < distance < 0.5:
+        raise InvalidInputError("d", d, "strictly between 0 and 1/2")
+    if not (isinstance(y, int) and 2 <= y <= MOST_REPLICAS):
+        raise InvalidInputError("y", y, f"an integer from 2 to {MOST_REPLICAS} for this method")
+    coarse, fine = (ReplicatedChain(chain, distance, y, level) for level in (3, 4))
+    qhat = fine.saddle()
+    phi, rough = fine.phi(qhat), coarse.phi(qhat)
+    error = abs(phi - rough) + 1e-14
+    # The gradient of phi vanishes at the saddle; its rounding and that of the rule move qhat.
+    moved = abs(qhat - coarse.saddle(qhat)) + 1e-9 * qhat
+    return Replicated(
+        chain,
+        distance,
+        y,
+        Estimate(phi, error, Tier.ESTIMATED, _METHOD),
+        tuple(
+            Estimate(float(q), float(e), Tier.ESTIMATED, _METHOD)
+            for q, e in zip(qhat, moved, strict=True)
+        ),
+    )
+
+
+class ReplicatedChain:
+    """G'(qhat) = log int zeta^y - y^2 Q/2 of a chain at one (d, y)."""
+
+    def __init__(self, chain: Chain, d: float, y: int, level: int) -> None:
+        self.chain, self.d, self.y = chain, d, y
+        jd, left, right = chain.jd, chain.lam_left, chain.lam_right
+        transitions = {abs(jd + a * left + b * right) for a in (1, 0, -1) for b in (1, 0, -1)}
+        nodes = field_nodes(1 - 2 * d, tuple(sorted(transitions)), field_step(level, y))
+        self._x, self._weight = nodes.at, np.exp(nodes.log_weight)
+        count = y + 1
+        self._size = count**3
+        # States (n_++, n_+-, n_-+) as one index, sorted by the replicas m with first spin +1, and
+        # by those with second spin +1.
+        self._by_first = [
+            np.array(
+                [[(i * count + m - i) * count + j for j in range(count - m)] for i in range(m + 1)]
+            )
+            for m in range(count)
+        ]
+        self._by_second = [
+            np.array(
+                [[(i * count + j) * count + m - i for j in range(count - m)] for i in range(m + 1)]
+            )
+            for m in range(count)
+        ]
+        #: (n_+ - n_-)^2/2 - y^2/2 of the first spin
+        self._square = np.zeros(self._size)
+        for m, states in enumerate(self._by_first):
+            self._square[states] = 0.5 * ((2 * m - y) ** 2 - y * y)
+        self._steps = self._bulk() if chain.layers > 2 else []
+
+    def _p(self, s: int, a: int, b: int) -> Array:
+        chain = self.chain
+        v = chain.jd + chain.lam_left * a * s + chain.lam_right * s * b + s * self._x
+        return P(v / math.sqrt(2 * self.d))
+
+    def _bulk(self) -> list[Array]:
+        """Blocks of X, by m."""
+        factors = {
+            s: _products(
+                self._p(s, -1, 1), self._p(s, 1, 1), self._p(s, -1, -1), self._p(s, 1, -1), self.y
+            )
+            for s in (1, -1)
+        }
+        steps = []
+        for m in range(self.y + 1):
+            up, down = factors[1][m], factors[-1][self.y - m]
+            a, b = m + 1, self.y - m + 1
+            pairs = (up * self._weight[:, None, None]).reshape(-1, a * a).T @ down.reshape(
+                -1, b * b
+            )
+            # from (i, i', j, j') to (i, j), (i', j')
+            steps.append(pairs.reshape(a, a, b, b).swapaxes(1, 2).reshape(a * b, a * b))
+        return steps
+
+    def _apply(self, vector: Array, transposed: bool = False) -> Array:
+        result = np.zeros(self._size)
+        for step, first, second in zip(self._steps, self._by_first, self._by_second, strict=True):
+            if transposed:
+                result[first.ravel()] = vector[second.ravel()] @ step
+            else:
+                result[second.ravel()] = step @ vector[first.ravel()]
+        return result
+
+    def _first(self) -> Array:
+        """Row of the first layer."""
+        row = np.zeros(self._size)
+        y = self.y
+        powers = {(s, b): _powers(self._p(s, 0, b), y) for s in (1, -1) for b in (1, -1)}
+        for m, states in enumerate(self._by_first):
+            up = powers[1, 1][:, : m + 1] * powers[1, -1][:, m::-1]
+            down = powers[-1, 1][:, : y - m + 1] * powers[-1, -1][:, y - m :: -1]
+            row[states] = (up * self._weight[:, None]).T @ down
+        return row
+
+    def _last(self, qhat: float) -> tuple[Array, Array]:
+        """Vector of the last layer, and its derivative in qhat."""
+        vector, slope = np.zeros(self._size), np.zeros(self._size)
+        y = self.y
+        powers = {(s, a): _powers(self._p(s, a, 0), y) for s in (1, -1) for a in (1, -1)}
+        for m, states in enumerate(self._by_second):
+            square = 0.5 * ((2 * m - y) ** 2 - y * y)
+            up = powers[1, 1][:, : m + 1] * powers[1, -1][:, m::-1] * _binomials(m)
+            down = (
+                powers[-1, 1][:, : y - m + 1] * powers[-1, -1][:, y - m :: -1] * _binomials(y - m)
+            )
+            vector[states] = (up * self._weight[:, None]).T @ down
+            vector[states] *= math.comb(y, m) * math.exp(qhat * square)
+            slope[states] = square * vector[states]
+        return vector, slope
+
+    def norm(self, qhat: Array) -> tuple[float, Array]:
+        """G' and its derivatives in the qhat; per layer for the infinite chain."""
+        if self.chain.layers == math.inf:
+            return self._infinite(float(qhat[0]))
+        tilts = [np.exp(q * self._square) for q in qhat]
+        vector, slope = self._last(float(qhat[-1]))
+        right, log_norm = [vector], 0.0
+        for tilt in reversed(tilts[1:-1]):
+            image = self._apply(tilt * right[0])
+            scale = float(image.max())
+            log_norm += math.log(scale)
+            right.insert(0, image / scale)
+        left = self._first()
+        total = float(left @ (tilts[0] * right[0]))
+        gradient = np.empty(qhat.size)
+        for k, tilt in enumerate(tilts[:-1]):
+            tilted = left * tilt
+            gradient[k] = tilted @ (self._square * right[k]) / (tilted @ right[k])
+            if k < qhat.size - 2:
+                left = self._apply(tilted, transposed=True)
+        gradient[-1] = tilted @ slope / (tilted @ vector)
+        return math.log(total) + log_norm, gradient
+
+    def _infinite(self, qhat: float) -> tuple[float, Array]:
+        tilt = np.exp(qhat * self._square)
+        right = np.zeros(self._size)
+        right[np.concatenate([states.ravel() for states in self._by_first])] = 1.0
+        left = right.copy()
+        mu = 0.0
+        for _ in range(500):
+            new, row = self._apply(tilt * right), tilt * self._apply(left, transposed=True)
+            before, mu = mu, float(new.max())
+            # The maximum of the right vector is 1, so that mu is its growth.
+            change = max(np.abs(new / mu - right).max(), np.abs(row / row.max() - left).max())
+            right, left = new / mu, row / row.max()
+            if change < 1e-15 or (change < 1e-13 and abs(mu / before - 1) < 1e-15):
+                slope = left @ self._apply(tilt * self._square * right) / (left @ right) / mu
+                return math.log(mu), np.array([slope])
+        raise NotConvergedError(
+            f"the leading eigenvalue was not found at d = {self.d}, y = {self.y}"
+        )
+
+    def phi(self, qhat: Array) -> float:
+        """Free entropy per neuron."""
+        norm, _ = self.norm(qhat)
+        return (norm / self.y + (self.y - 1) * self.d * float(qhat.sum())) / qhat.size
+
+    def saddle(self, start: Array | None = None) -> Array:
+        """Solve <m_l^2> = q1 for the qhat."""
+        layers = 1 if self.chain.layers == math.inf else int(self.chain.layers)
+        pairs = self.y * (self.y - 1)
+
+        def residual(log_qhat: Array) -> Array:
+            return np.asarray(2 * self.d + 2 * self.norm(np.exp(log_qhat))[1] / pairs)
+
+        if start is None:
+            low, high = (math.log(q) for q in (1e-6, 1e2))
+            uniform = optimize.brentq(
+                lambda q: float(residual(np.full(layers, q)).mean()), low, high, xtol=1e-3
+            )
+            start = np.exp(np.full(layers, uniform))
+        found = optimize.root(residual, np.log(start), tol=1e-13)
+        if np.abs(residual(found.x)).max() > 1e-11:
+            raise NotConvergedError(f"no saddle was found at d = {self.d:g}, y = {self.y}")
+        return np.asarray(np.exp(found.x))
+
+
+def _powers(p: Array, y: int) -> Array:
+    """p^0 .. p^y, along a new axis."""
+    return np.asarray(p[:, None] ** np.arange(y + 1))
+
+
+def _binomials(m: int) -> Array:
+    return np.array([math.comb(m, i) for i in range(m + 1)], dtype=float)
+
+
+def _products(p0: Array, p1: Array, r0: Array, r1: Array, y: int) -> list[Array]:
+    """Coefficients of w^i in (p0 + w p1)^k (r0 + w r1)^(m-k) at [x, i, k], for m = 0 .. y."""
+
+    def binomial_powers(a: Array, b: Array) -> list[Array]:
+        return [_powers(a, k)[:, ::-1] * _powers(b, k) * _binomials(k) for k in range(y + 1)]
+
+    first, second = binomial_powers(p0, p1), binomial_powers(r0, r1)
+    found = []
+    for m in range(y + 1):
+        table = np.zeros((p0.size, m + 1, m + 1))
+        for k in range(m + 1):
+            for i in range(k + 1):
+                table[:, i : i + m - k + 1, k] += first[k][:, i, None] * second[m - k]
+        found.append(table)
+    return found
