@@ -54,7 +54,7 @@ def product(rows: CompressedRows, s: torch.Tensor, jd: float) -> torch.Tensor:
 
 @pytest.mark.parametrize(("stored", "dtype"), TYPES)
 @pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("starts", [1, 15, 16, 17, 33, 512])
+@pytest.mark.parametrize("starts", [1, 8, 15, 16, 17, 33, 512])
 def test_signs_and_floats_are_the_ordered_sum(
     stored: torch.dtype, dtype: torch.dtype, shared: bool, starts: int
 ) -> None:

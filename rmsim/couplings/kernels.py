@@ -26,9 +26,9 @@ from rmsim.compiled import compiled
 cgutils: Any = _cgutils  # carries no types
 
 #: Width of one vector.
-_WIDTH = 16
-#: Lanes of the two kernels: states that go together, at most, and those of a small rest.
-WIDE, _NARROW = 2 * _WIDTH, _WIDTH
+_WIDTH = 8
+#: Lanes of the kernels: states that go together, at most, and fewer for a small rest.
+WIDE, _NARROW, _LEAST = 4 * _WIDTH, 2 * _WIDTH, _WIDTH
 #: Rows done before their sums are copied from lane to state order: a few cache lines of each state.
 _ROWS = 64
 #: Side of the squares by which they are turned, in registers.
@@ -84,8 +84,8 @@ def _add_signs(
         builder.store(builder.fadd(builder.load(total), term), total)
 
 
-def _row_product(vectors: int) -> Any:
-    """Return the compiled loop over the entries of one row, for ``16 * vectors`` lanes."""
+def _row_product(width: int) -> Any:
+    """Return the compiled loop over the entries of one row, for `width` lanes."""
 
     @intrinsic
     def row_product(
@@ -109,7 +109,7 @@ def _row_product(vectors: int) -> Any:
             bits = signature.args[3].dtype.bitwidth
             number = context.get_value_type(signature.args[3].dtype)
             vector = ir.VectorType(number, _WIDTH)
-            sums = [cgutils.alloca_once(builder, vector) for _ in range(vectors)]
+            sums = [cgutils.alloca_once(builder, vector) for _ in range(width // _WIDTH)]
             for one in sums:
                 builder.store(ir.Constant(vector, [0.0] * _WIDTH), one)
 
@@ -138,7 +138,7 @@ def _row_product(vectors: int) -> Any:
     return row_product
 
 
-_narrow_row, _wide_row = _row_product(1), _row_product(2)
+_wide_row, _narrow_row, _least_row = (_row_product(x) for x in (WIDE, _NARROW, _LEAST))
 
 
 @intrinsic
@@ -231,8 +231,10 @@ def _multiply_rows(
             total, entries = totals[row - start], (bounds[row], bounds[row + 1])
             if width == WIDE:
                 _wide_row(values, columns, lanes, total, entries, jd, row)
-            else:
+            elif width == _NARROW:
                 _narrow_row(values, columns, lanes, total, entries, jd, row)
+            else:
+                _least_row(values, columns, lanes, total, entries, jd, row)
         for row in range(0, end - start, _SIDE):
             for lane in range(0, width, _SIDE):
                 _turn_square(totals, row * width + lane, width, turned, lane * _ROWS + row, _ROWS)
@@ -289,7 +291,8 @@ def product_tasks(
         high = rows[0] + min(part[1] - task * height, height)
         span = (low, high, rows[0])
         if _pack_signs(here, first, last, words):
-            width = WIDE if last - first > _NARROW else _NARROW
+            count = last - first
+            width = WIDE if count > _NARROW else _NARROW if count > _LEAST else _LEAST
             _multiply_rows(inside, columns, own, jd, words, width, there[first:last], span)
             continue
         if len(lanes) == 0:
