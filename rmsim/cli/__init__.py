@@ -15,6 +15,7 @@ from rmsim.cli.local_entropy import local_entropy_command
 from rmsim.cli.relax import relax_command
 from rmsim.cli.solve import solve_command
 from rmsim.cli.thresholds import thresholds_command
+from rmsim.cli.train import evaluate_command, presets_command, train_command
 from rmtheory.cli.run import run_app
 
 app = typer.Typer(
@@ -47,10 +48,13 @@ def _options(
 app.add_typer(baseline_app, name="baseline")
 app.add_typer(data_app, name="data")
 app.command("enumerate")(enumerate_command)
+app.command("evaluate")(evaluate_command)
 app.command("local-entropy")(local_entropy_command)
+app.command("presets")(presets_command)
 app.command("relax")(relax_command)
 app.command("solve")(solve_command)
 app.command("thresholds")(thresholds_command)
+app.command("train")(train_command)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

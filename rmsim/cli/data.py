@@ -80,7 +80,9 @@ def list_command(data: DataOption = None, json: io.JsonOption = False) -> None:
                 "licence": entry.licence,
             }
         )
-    _show(rows, json, {"name": "name", "what": "what", "origin": "comes from", "path": "is here"})
+    show_rows(
+        rows, json, {"name": "name", "what": "what", "origin": "comes from", "path": "is here"}
+    )
 
 
 @data_app.command("fetch")
@@ -125,12 +127,12 @@ def check_command(
     shown = {"name": "name", "status": "status", "sha256": "sha256 of the numbers"}
     if any(row["problem"] for row in rows):
         shown["problem"] = "problem"
-    _show(rows, json, shown)
+    show_rows(rows, json, shown)
     if any(row["problem"] for row in rows):
         raise typer.Exit(1)
 
 
-def _show(rows: list[dict[str, Any]], as_json: bool, columns: dict[str, str]) -> None:
+def show_rows(rows: list[dict[str, Any]], as_json: bool, columns: dict[str, str]) -> None:
     """Print `rows` as a JSON list, or as a table of the `columns` (key -> heading)."""
     if as_json:
         typer.echo(json_module.dumps(rows, indent=2, ensure_ascii=False))

@@ -15,8 +15,10 @@ import numpy.typing as npt
 from rmtheory.errors import UnreadableDataError
 
 
-def read_npz(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays `names` of the file at `path`.
+def read_npz(
+    path: str | os.PathLike[str], names: Sequence[str] | None = None
+) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays `names` of the file at `path`; all of them by default.
 
     Raises
     ------
@@ -27,6 +29,7 @@ def read_npz(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, np
         raise UnreadableDataError(f"{path} is no npz archive, or its end is missing")
     try:
         with np.load(path, allow_pickle=False) as file:
+            names = file.files if names is None else names
             if not set(names) <= set(file.files):
                 there = ", ".join(file.files) or "none"
                 raise UnreadableDataError(

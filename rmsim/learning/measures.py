@@ -44,10 +44,31 @@ class Quantiles:
         >>> Quantiles.of(torch.arange(101.0)).q25
         25.0
         """
-        values = values.flatten().double()
-        level = torch.tensor(list(_LEVELS.values()), dtype=values.dtype, device=values.device)
-        found = torch.quantile(values, level).tolist()
-        return cls(**dict(zip(_LEVELS, found, strict=True)))
+        return cls(**{name: _quantile(values, level) for name, level in _LEVELS.items()})
+
+    @classmethod
+    def errors_of(cls, values: torch.Tensor) -> Quantiles:
+        r"""Return the error of each quantile of independent `values`.
+
+        Of P values, the number below the quantile at level p fluctuates by
+        :math:`\sqrt{p(1-p)P}`: the error is half the distance of the quantiles at
+        :math:`p \pm \sqrt{p(1-p)/P}`.
+
+        Examples
+        --------
+        >>> round(Quantiles.errors_of(torch.arange(10001.0)).median)  # sqrt(10001)/2
+        50
+        """
+        found = {}
+        for name, level in _LEVELS.items():
+            spread = math.sqrt(level * (1 - level) / values.numel())
+            low, high = (max(0.0, level - spread), min(1.0, level + spread))
+            found[name] = (_quantile(values, high) - _quantile(values, low)) / 2
+        return cls(**found)
+
+
+def _quantile(values: torch.Tensor, level: float) -> float:
+    return float(torch.quantile(values.flatten().double(), level))
 
 
 @dataclass(frozen=True)
@@ -58,8 +79,8 @@ class Measurement:
     ----------
     samples : int
         Samples looked at.
-    q_dyn : Quantiles
-        Overlap of s' and s* of each sample.
+    q_dyn, q_dyn_error : Quantiles
+        Overlap of s' and s* of each sample, and the errors of these quantiles.
     margin : Quantiles
         Least s_i h_i of each sample at s*, with the field that the rule tests.
     unstable_clamped, unstable_free : float
@@ -75,6 +96,7 @@ class Measurement:
 
     samples: int
     q_dyn: Quantiles
+    q_dyn_error: Quantiles
     margin: Quantiles
     unstable_clamped: float
     unstable_free: float
@@ -130,6 +152,7 @@ def measure(
     return Measurement(
         samples=len(x),
         q_dyn=Quantiles.of(all_of["q_dyn"]),
+        q_dyn_error=Quantiles.errors_of(all_of["q_dyn"]),
         margin=Quantiles.of(all_of["margin"]),
         unstable_clamped=mean["clamped"],
         unstable_free=mean["free"],

@@ -71,7 +71,13 @@ def sparse_recipe(n: int, *, classes: int = 10, **others: Any) -> Parameters:
 
 
 def literal_recipe(n: int, *, jd: float = 0.5, **others: Any) -> Parameters:
-    """Return the paper as printed: +-1 labels, until convergence, mean over the batch."""
+    """Return the paper as printed: +-1 labels, until convergence, mean over the batch.
+
+    Examples
+    --------
+    >>> literal_recipe(100, jd=0.25).kappa_j  # 0.9 + J_D
+    1.15
+    """
     values: dict[str, Any] = {
         "jd": jd,
         "warmup": 1,
@@ -80,7 +86,7 @@ def literal_recipe(n: int, *, jd: float = 0.5, **others: Any) -> Parameters:
         "inference": 100,
         "stop": "converged",
         "eta_out": 0.03,
-        "kappa_j": 1.4,
+        "kappa_j": 0.9 + jd,
         "kappa_in": 3.0,
         "kappa_out": 3.0,
         "batch_scaling": "mean",

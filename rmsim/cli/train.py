@@ -1,0 +1,243 @@
+"""``rmsim train``, ``rmsim evaluate`` and ``rmsim presets``: learning from data sets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rmsim.cli.baseline import DatasetOption, DeviceOption, SeedOption, TestOption, TrainOption
+from rmsim.cli.data import DataOption, read_dataset, show_rows
+from rmtheory import checks
+from rmtheory.cli import output as io
+from rmtheory.errors import InvalidInputError
+from rmtheory.files import write_text
+
+_MEANING = {
+    "epoch": "epochs done",
+    "readout": "which readout the accuracies are of",
+    "train_accuracy": "on samples trained on",
+    "test_accuracy": "on others; errors are binomial",
+    "probe_train_accuracy": "by the softmax probe",
+    "probe_test_accuracy": "by the softmax probe",
+    "perceptron_train_accuracy": "by the perceptron rule",
+    "perceptron_test_accuracy": "by the perceptron rule",
+    "q_dyn": "overlap of s' and s*: median and quartiles, samples trained on",
+    "margin": "least s h of a sample: median and quartiles",
+    "symmetry": "of J: 1 symmetric, 0 independent, -1 antisymmetric",
+    "unstable_free": "fraction of samples whose s* is no fixed point",
+    "below_kappa": "fraction of neurons that the next step would update",
+    "device": "where it ran",
+    "folder": "weights and measurements",
+    "wall_time": "seconds",
+}
+
+
+def _option(*names: str, metavar: str, text: str) -> Any:
+    return typer.Option(*names, metavar=metavar, help=text)
+
+
+FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of 'rmsim train'.")]
+
+
+def train_command(
+    preset: Annotated[
+        str | None, _option("--preset", metavar="NAME", text="As in 'rmsim presets'.")
+    ] = None,
+    n: Annotated[
+        str | None, _option("--n", metavar="N", text="Neurons; by default as in the paper.")
+    ] = None,
+    epochs: Annotated[
+        str | None,
+        _option("--epochs", metavar="COUNT", text="Epochs in all; by default as in the paper."),
+    ] = None,
+    seed: SeedOption = "0",
+    out: Annotated[
+        Path | None,
+        _option("--out", metavar="DIR", text="Folder of the run; run again, and it goes on."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        _option("--set", metavar="KEY=VALUE", text="Another value of a parameter; repeatable."),
+    ] = None,
+    probe: Annotated[
+        str | None,
+        _option(
+            "--probe",
+            metavar="COUNT",
+            text="Epochs of the softmax probe afterwards, 0: none; by default as many as before, "
+            "at least 10, where the paper has one.",
+        ),
+    ] = None,
+    dataset: DatasetOption = None,
+    data: DataOption = None,
+    train: TrainOption = None,
+    test: TestOption = None,
+    watch: Annotated[
+        str, _option("--watch", metavar="COUNT", text="Samples of which q_dyn is measured.")
+    ] = "2000",
+    dtype: Annotated[
+        str, _option("--dtype", metavar="TYPE", text="float32 or float64.")
+    ] = "float32",
+    device: DeviceOption = "auto",
+    json: io.JsonOption = False,
+) -> None:
+    """Train a network, and measure it after every epoch.
+
+    The weights are stored after every epoch: a run that was killed goes on from there with the same
+    command, and more --epochs continue it. DIR/log.jsonl can be read while it runs.
+
+    Example: rmsim train --preset entangled-mnist-dense --n 400 --epochs 2 --seed 0 --out DIR
+    """
+    import time
+
+    from rmsim.cli.train_progress import following
+    from rmsim.learning.presets import parse_settings
+    from rmsim.learning.presets import preset as preset_named
+    from rmsim.readout import ProbeParameters
+    from rmsim.training import Folder, Plan, Watch, run, train_probe
+    from rmtheory.cli.progress import counting
+
+    started = time.perf_counter()
+    if preset is None:
+        raise InvalidInputError("preset", "nothing", "given (--preset NAME, see 'rmsim presets')")
+    if out is None:
+        raise InvalidInputError("out", "nothing", "given (--out DIR, where the run is kept)")
+    chosen = preset_named(preset)
+    others = parse_settings(settings or [])
+    width = chosen.width(n)
+    asked = chosen.epochs_at(width) if epochs is None else checks.integer("epochs", epochs, 0)
+    probing = chosen.probe_epochs(asked) if probe is None else checks.integer("probe", probe, 0)
+    watching = Watch(phases=checks.integer("watch", watch, 1))
+    chosen.parameters(width, **others)  # what is wrong is said before data are fetched
+    found = read_dataset(chosen.dataset if dataset is None else dataset, data)
+    plan = Plan.of_preset(
+        preset,
+        width,
+        seed=checks.integer("seed", seed, 0),
+        dataset=found.name,
+        classes=found.classes,
+        train_samples=None
+        if train is None
+        else checks.integer("train", train, 1, len(found.train)),
+        test_samples=None if test is None else checks.integer("test", test, 1, len(found.test)),
+        dtype=dtype,
+        **others,
+    )
+    with following(asked) as follow:
+        outcome = run(plan, found, out, asked, device=device, watch=watching, follow=follow)
+    answer: dict[str, Any] = dict(outcome.records[-1])
+    if probing and outcome.checkpoint.epoch:
+        with counting("epochs of the probe", probing) as progress:
+            stage = train_probe(
+                Folder(out), outcome.checkpoint, found, ProbeParameters(epochs=probing), progress
+            )
+        answer |= {f"probe_{name}": value for name, value in stage.accuracies.items()}
+    _show(
+        f"{preset} with N = {width} after {outcome.checkpoint.epoch} epochs",
+        {
+            "preset": preset,
+            "dataset": found.name,
+            "parameters": plan.parameters.to_dict(),
+            **answer,
+            "folder": str(out),
+            "seed": plan.seed,
+            "dtype": plan.dtype,
+            "wall_time": time.perf_counter() - started,
+        },
+        json,
+    )
+
+
+def evaluate_command(
+    folder: FolderArgument,
+    samples: Annotated[
+        str | None,
+        _option("--samples", metavar="COUNT", text="At most so many samples of each set."),
+    ] = None,
+    data: DataOption = None,
+    device: DeviceOption = "auto",
+    json: io.JsonOption = False,
+    out: io.OutOption = None,
+) -> None:
+    """Measure a trained network over all samples: accuracies, q_dyn, symmetry, stability.
+
+    If the run has a softmax probe, that is the readout.
+
+    Example: rmsim evaluate DIR --json
+    """
+    import time
+
+    from rmsim.device import choose_device
+    from rmsim.training import Folder, Plan, evaluate, load_checkpoint, load_probe
+    from rmsim.training.checkpoint import demand_same
+
+    started = time.perf_counter()
+    place = choose_device(device)
+    most = None if samples is None else checks.integer("samples", samples, 1)
+    run = Folder(folder)
+    identity = run.identity()
+    moment = load_checkpoint(run.checkpoint, place)
+    demand_same(run.checkpoint, moment, Plan.from_dict(identity["plan"]), identity["data"])
+    dataset = read_dataset(moment.plan.dataset, data)
+    if moment.plan.data(dataset).checksum != moment.data:
+        where = f"{dataset.source}, whose content differs"
+        raise InvalidInputError("data", where, "the data that the run was trained on")
+    answer = {
+        "preset": moment.plan.preset,
+        "dataset": dataset.name,
+        "parameters": moment.plan.parameters.to_dict(),
+        **evaluate(moment, dataset, load_probe(run, moment), most),
+        "seed": moment.plan.seed,
+        "device": str(place),
+        "dtype": moment.plan.dtype,
+        "wall_time": time.perf_counter() - started,
+    }
+    _show(f"{moment.plan.preset} after {moment.epoch} epochs, {folder}", answer, json, out)
+
+
+def presets_command(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only this one.")] = None,
+    n: Annotated[str | None, _option("--n", metavar="N", text="Its numbers at this width.")] = None,
+    json: io.JsonOption = False,
+) -> None:
+    """List the presets, or show all numbers of one, what the paper prints and what was changed.
+
+    Example: rmsim presets mnist-sparse --n 2000
+    """
+    from rmsim.learning.presets import PRESETS, preset
+
+    if name is None:
+        if n is not None:
+            raise InvalidInputError("n", n, "given with the name of a preset")
+        rows = [chosen.to_dict() for chosen in PRESETS.values()]
+        columns = {"name": "preset", "dataset": "data set", "recipe": "recipe", "widths": "N"}
+        show_rows(rows, json, columns | {"epochs": "epochs", "probe": "probe"})
+        return
+    chosen = preset(name)
+    parameters = chosen.parameters(None if n is None else checks.integer("n", n, 2))
+    if json:
+        import json as json_module
+
+        document = {**chosen.to_dict(), "parameters": parameters.to_dict()}
+        typer.echo(json_module.dumps(document, indent=2, ensure_ascii=False))
+        return
+    typer.echo(f"{name}: {chosen.dataset}, recipe {chosen.recipe}, N = {parameters.n}")
+    typer.echo(f"the paper: {chosen.paper}")
+    typer.echo(f"changed: {chosen.changed}")
+    rows = [{"key": key, "value": value} for key, value in parameters.to_dict().items()]
+    show_rows(rows, False, {"key": "parameter", "value": "value"})
+
+
+def _show(title: str, document: dict[str, Any], json: bool, out: Path | None = None) -> None:
+    """Print JSON as it is, and a table with quantiles in one cell."""
+    from rmsim.cli.report import SimulationReport
+
+    if out is not None:
+        write_text(out, SimulationReport(title, document).to_json() + "\n")
+    shown = dict(document)
+    for name in ("q_dyn", "margin"):
+        quantiles = document[name]
+        shown[name] = "{median:.3f} [{q25:.3f}, {q75:.3f}]".format(**quantiles)
+    SimulationReport(title, document if json else shown, _MEANING).show(json, None)

@@ -1,0 +1,120 @@
+"""``rmsim train``, ``evaluate`` and ``presets``: answers, progress, one sentence for bad input."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rmsim.cli import run
+
+TRAIN = [
+    *("train", "--preset", "entangled-mnist-dense", "--n", "60", "--dataset", "synthetic"),
+    *("--train", "400", "--test", "200", "--watch", "100", "--device", "cpu"),
+]
+
+
+def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    assert run(arguments) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_train_and_evaluate(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    folder = str(tmp_path / "run")
+    assert run([*TRAIN, "--epochs", "2", "--out", folder, "--probe", "2"]) == 0
+    captured = capsys.readouterr()
+    assert [line[:9] for line in captured.err.splitlines()] == [f"epoch {k}/2" for k in range(3)]
+    assert "samples/s" in captured.err
+    assert "left" in captured.err.splitlines()[1]
+    assert "probe_test_accuracy" in captured.out
+    assert "±" in captured.out
+    found = answer(capsys, "evaluate", folder, "--json")
+    assert found["readout"] == "probe"
+    for name in ("train_accuracy", "test_accuracy"):
+        assert 0.5 < found[name] <= 1
+        assert 0 < found[f"{name}_error"] < 0.04
+    assert set(found["q_dyn"]) == {"median", "q25", "q75", "q05", "q95"}
+    assert -1 <= found["symmetry"] <= 1
+    assert (found["epoch"], found["seed"], found["device"]) == (2, 0, "cpu")
+    file = tmp_path / "answer.json"
+    assert run(["evaluate", folder, "--samples", "50", "--out", str(file)]) == 0
+    assert "[" in capsys.readouterr().out  # quartiles
+    assert json.loads(file.read_text())["test_samples"] == 50
+
+
+def test_run_again_it_goes_on(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    train = [*TRAIN, "--set", "eta_j=.01", "--json", "--out"]
+    answer(capsys, *train, str(tmp_path / "a"), "--epochs", "1")
+    on = answer(capsys, *train, str(tmp_path / "a"), "--epochs", "2")
+    whole = answer(capsys, *train, str(tmp_path / "b"), "--epochs", "2")
+    assert on["parameters"]["eta_j"] == 0.01
+    for name in ("test_accuracy", "q_dyn", "margin", "symmetry", "step"):
+        assert on[name] == whole[name]
+    more = answer(capsys, *train, str(tmp_path / "a"), "--epochs", "0")
+    assert more["epoch"] == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--preset", "nosuch"], "preset must be one of entangled-mnist-dense"),
+        (["--n", "5"], "n must be such that 10 classes fit"),
+        (["--n", "many"], "n must be an integer"),
+        (["--epochs", "-1"], "epochs must be an integer >= 0"),
+        (["--seed", "x"], "seed must be an integer"),
+        (["--set", "eta=1"], "set must be a parameter that exists, one of back_kind"),
+        (["--set", "eta_j=-1"], "eta_j must be at least 0"),
+        (["--set", "symmetry=half"], "symmetry must be one of asym"),
+        (["--probe", "-1"], "probe must be an integer >= 0"),
+        (["--train", "99999"], "train must be an integer from 1 to 2000"),
+        (["--watch", "0"], "watch must be an integer >= 1"),
+        (["--dataset", "nosuch"], "dataset must be one of"),
+        (["--device", "abacus"], "device must be"),
+        (["--dtype", "float16"], "dtype must be"),
+    ],
+)
+def test_bad_input(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, more: list[str], words: str
+) -> None:
+    assert run([*TRAIN, "--epochs", "1", "--out", str(tmp_path / "run"), *more]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"rmsim: error: {words}")
+    assert captured.err.count("\n") == 1
+
+
+def test_bad_folders(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run(TRAIN) == 2
+    assert "out must be given" in capsys.readouterr().err
+    assert run(["train", "--out", str(tmp_path)]) == 2
+    assert "preset must be given" in capsys.readouterr().err
+    file = tmp_path / "file"
+    file.write_text("")
+    assert run([*TRAIN, "--out", str(file)]) == 2
+    assert "out must be a folder" in capsys.readouterr().err
+    assert run(["evaluate", str(tmp_path / "nothing")]) == 2
+    assert "folder must be the folder of a run" in capsys.readouterr().err
+    folder = tmp_path / "run"
+    answer(capsys, *TRAIN, "--epochs", "0", "--json", "--out", str(folder))
+    assert run([*TRAIN, "--epochs", "1", "--out", str(folder), "--seed", "1"]) == 2
+    assert "which holds another run: seed = 0, not 1" in capsys.readouterr().err
+    (folder / "checkpoint.npz").unlink()
+    assert run(["evaluate", str(folder)]) == 1
+    assert "checkpoint.npz" in capsys.readouterr().err
+
+
+def test_presets(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["presets"]) == 0
+    assert "tiny-imagenet-sparse-printed" in capsys.readouterr().out
+    assert run(["presets", "--json"]) == 0
+    assert "mnist-sparse" in [row["name"] for row in json.loads(capsys.readouterr().out)]
+    found = answer(capsys, "presets", "mnist-sparse", "--n", "2000", "--json")
+    assert found["parameters"]["lambda_y"] == 1.3
+    assert run(["presets", "landscape"]) == 0
+    out = capsys.readouterr().out
+    assert "lambda_x = 2" in out
+    assert "changed: lambda_x = 5" in out
+    assert run(["presets", "nosuch"]) == 2
+    assert run(["presets", "--n", "10"]) == 2
