@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from figures.annealed import FIGURE as ANNEALED
+from figures.broken_symmetry import FIGURE as BROKEN_SYMMETRY
 from figures.counts import FIGURE as COUNTS
 from figures.dynamics_threshold import FIGURE as DYNAMICS_THRESHOLD
 from figures.figure import Figure, Scale
@@ -23,6 +24,7 @@ FIGURES: dict[str, Figure] = {
         STABILITY,
         LOCAL_ENTROPIES,
         YSTAR,
+        BROKEN_SYMMETRY,
         PHASE_DIAGRAM,
         COUNTS,
         DYNAMICS_THRESHOLD,

@@ -1,13 +1,16 @@
 """The branch q0 > 0: functional, limits, saddle and y*, against plain quadrature and limits."""
 
+import json
 import math
 
 import numpy as np
 import pytest
 
 from rmtheory import Chain, InvalidInputError, NotConvergedError
+from rmtheory.cli import run
 from rmtheory.gaussian import P
 from rmtheory.local_entropy.broken import broken_moments
+from rmtheory.local_entropy.broken_limit import ystar_divergence
 from rmtheory.local_entropy.broken_results import broken_entropy, broken_ystar
 from rmtheory.local_entropy.broken_solve import find_saddle
 from rmtheory.local_entropy.core import core_moments
@@ -219,3 +222,27 @@ def test_bad_arguments() -> None:
         broken_entropy(Chain(1, 0.1), 0.1, 0.5)
     with pytest.raises(InvalidInputError, match="d must be strictly between"):
         broken_ystar(Chain(1, 0.1), 0.5)
+
+
+def test_the_command_line_has_the_branch(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ystar", "--jd", ".1", "--d", ".1", "--q0", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert float(found["q0"]["value"]) == pytest.approx(0.164431, abs=1e-6)
+    assert found["change"].keys() == {"value", "error", "tier", "method"}
+    assert run(["local-entropy", "--jd", ".1", "--d", ".1", "--y", "3", "--q0", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["q0"]["value"] == "0"
+    assert float(found["phi"]["value"]) == pytest.approx(0.03282716839, abs=1e-10)
+    for words in (["--digits", "20"], ["--layers", "2", "--lam", ".1"]):
+        assert run(["ystar", "--jd", ".1", "--d", ".1", "--q0", *words]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_y_star_diverges_where_the_solved_points_lead() -> None:
+    limit = ystar_divergence(0.1)
+    assert limit.error < 1e-4
+    # 1/y* is close to linear in d there: the line through two points of the branch
+    a, b = (1 / float(broken_ystar(Chain(1, 0.1), d).y) for d in (0.285, 0.29))
+    assert float(limit) == pytest.approx(0.29 + 0.005 * b / (a - b), abs=1e-3)
+    with pytest.raises(InvalidInputError, match=r"jd must be between 0 and 0\.15"):
+        ystar_divergence(0.2)

@@ -9,6 +9,8 @@ import typer
 from rmtheory import checks
 from rmtheory.chain import decimal_string
 from rmtheory.cli import output as io
+from rmtheory.cli.broken import Q0Option, refuse_digits
+from rmtheory.cli.broken import report as broken_report
 from rmtheory.errors import InvalidInputError
 
 DistanceOption = Annotated[
@@ -45,6 +47,7 @@ def local_entropy(
         str | None, typer.Option("--y", metavar="NUMBER", help="Number of replicas, y > 0.")
     ] = None,
     digits: WantedDigits = None,
+    q0: Q0Option = False,
     json: io.JsonOption = False,
     out: io.OutOption = None,
 ) -> None:
@@ -55,6 +58,15 @@ def local_entropy(
     from rmtheory.local_entropy.results import local_entropy as evaluate
 
     chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
+    if q0:
+        from rmtheory.local_entropy.broken_results import broken_entropy
+
+        refuse_digits(digits)
+        broken = broken_entropy(chain, required("d", d), required("y", y))
+        parameters = {**chain.parameters(), "d": _exact("d", d), "y": _exact("y", y)}
+        title = f"Local entropy of {chain} at d = {d}, y = {y}, with q0"
+        broken_report(title, parameters, broken, at_ystar=False).show(json, out)
+        return
     point = evaluate(chain, required("d", d), required("y", y), wanted_digits(digits))
     quantities: dict[str, io.Quantity] = {
         "phi": point.phi,
@@ -77,6 +89,7 @@ def ystar(
     lam_right: io.LamRightOption = None,
     d: DistanceOption = None,
     digits: WantedDigits = None,
+    q0: Q0Option = False,
     json: io.JsonOption = False,
     out: io.OutOption = None,
 ) -> None:
@@ -88,6 +101,15 @@ def ystar(
     from rmtheory.local_entropy.results import ystar as solve
 
     chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
+    if q0:
+        from rmtheory.local_entropy.broken_results import broken_ystar
+
+        refuse_digits(digits)
+        broken = broken_ystar(chain, required("d", d))
+        parameters = {**chain.parameters(), "d": _exact("d", d)}
+        title = f"y* of {chain} at d = {d}, with q0"
+        broken_report(title, parameters, broken, at_ystar=True).show(json, out)
+        return
     point = solve(chain, required("d", d), wanted_digits(digits))
     residual = Estimate(
         point.residual, point.residual, Tier.ESTIMATED, "largest residual; it should be 0"

@@ -94,8 +94,8 @@ def find_saddle(jd: float, d: float, y: float, qhat1: float, m0: float) -> Broke
         Conjugate overlap and M0 of the saddle q0 = 0 at the same y. Where M0 < 0 is small, so is
         q0: it tells how far down to look.
     """
-    place, step = _logit(_LARGEST_SHARE), _LADDER
-    last = _logit(min(0.01, max(_LEAST_SHARE, 0.1 * abs(m0))))
+    place, step = logit_of(_LARGEST_SHARE), _LADDER
+    last = logit_of(min(0.01, max(_LEAST_SHARE, 0.1 * abs(m0))))
     first = np.array([math.log(qhat1), 0.0])
     path: list[Rung] = []
     while True:
@@ -123,11 +123,11 @@ def find_saddle(jd: float, d: float, y: float, qhat1: float, m0: float) -> Broke
 
 def _at_share(jd: float, d: float, y: float, place: float, start: Array) -> Rung:
     """Solve for (qhat1, qhat0) at given logit(q0/q1)."""
-    q0 = (1 - 2 * d) * _share(place)
+    q0 = (1 - 2 * d) * share_of(place)
 
     def evaluate(u: Array, level: int) -> BrokenMoments:
         qhat1 = math.exp(u[0])
-        return broken_moments(jd, d, y, qhat1, q0, qhat1 * _share(u[1]), level)
+        return broken_moments(jd, d, y, qhat1, q0, qhat1 * share_of(u[1]), level)
 
     where = f"d = {d:.10g}, y = {y:g}, q0 = {q0:.3g}"
     solved = _newton(evaluate, lambda m: m.saddle_residual[[0, 2]], start, 0, where)
@@ -158,10 +158,21 @@ def solve_ystar(jd: float, d: float, start: Array, level: int) -> BrokenSolution
     def evaluate(u: Array, at: int) -> BrokenMoments:
         return broken_moments(jd, d, math.exp(u[3]), *_order_parameters(u, 1 - 2 * d), at)
 
-    def residual(m: BrokenMoments) -> Array:
-        return np.append(m.saddle_residual, m.external)
+    return _newton(evaluate, _with_external, start, level, f"d = {d:.10g}, y = y*")
 
-    return _newton(evaluate, residual, start, level, f"d = {d:.10g}, y = y*")
+
+def _with_external(moments: BrokenMoments) -> Array:
+    return np.append(moments.saddle_residual, moments.external)
+
+
+def solve_distance(jd: float, y: float, start: Array, level: int) -> BrokenSolution:
+    """Solve for (qhat1, q0, qhat0, d) with S_E = 0 at fixed y; the last unknown is logit(2d)."""
+
+    def evaluate(u: Array, at: int) -> BrokenMoments:
+        d = 0.5 * share_of(u[3])
+        return broken_moments(jd, d, y, *_order_parameters(u, 1 - 2 * d), at)
+
+    return _newton(evaluate, _with_external, start, level, f"y = {y:g}, d = d*")
 
 
 def find_ystar(jd: float, d: float, saddle: BrokenSolution) -> BrokenSolution:
@@ -302,12 +313,14 @@ def _inverse(residual: Callable[[Array], Array], unknowns: Array, where: str) ->
 def _order_parameters(unknowns: Array, q1: float) -> tuple[float, float, float]:
     """Return (qhat1, q0, qhat0)."""
     qhat1 = math.exp(unknowns[0])
-    return qhat1, q1 * _share(unknowns[1]), qhat1 * _share(unknowns[2])
+    return qhat1, q1 * share_of(unknowns[1]), qhat1 * share_of(unknowns[2])
 
 
-def _share(logit: float) -> float:
+def share_of(logit: float) -> float:
+    """Return the number in (0, 1) of given logit."""
     return 1 / (1 + math.exp(-logit))
 
 
-def _logit(share: float) -> float:
+def logit_of(share: float) -> float:
+    """Return log(share/(1 - share))."""
     return math.log(share / (1 - share))
