@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from rmsim.baselines import (
-    PRESETS,
     Mlp,
     MlpParameters,
+    baseline_preset,
     core_parameters,
     fit_mlp,
     frozen_features,
@@ -23,6 +23,7 @@ from rmsim.baselines.mlp import draw_mlp
 from rmsim.cli import run
 from rmsim.data import CATALOGUE, synthetic
 from rmsim.learning import initialise
+from rmsim.learning.presets import PRESETS
 from rmsim.readout import Features, checked_features
 from rmtheory.errors import NotConvergedError
 
@@ -182,7 +183,7 @@ def test_commands_write_what_was_measured(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["mlp", "--preset", "cifar"], "preset must be one of mnist"),
+        (["mlp", "--preset", "cifar"], "preset must be one of entangled-mnist-dense"),
         (["mlp", "--epochs", "0"], "must be an integer >= 1, got 0"),
         (["mlp", "--eta", "-1"], "eta must be from 1e-30"),
         (["mlp", "--width", "many"], "width must be an integer >= 1, got many"),
@@ -200,5 +201,12 @@ def test_wrong_options_are_told(
     assert message in capsys.readouterr().err
 
 
-def test_presets_name_data_sets_that_exist() -> None:
-    assert {preset.dataset for preset in PRESETS.values()} <= set(CATALOGUE)
+def test_every_preset_of_training_has_baselines() -> None:
+    for name, chosen in PRESETS.items():
+        numbers = baseline_preset(name)
+        assert numbers.dataset in CATALOGUE
+        assert numbers.rho_j == chosen.parameters().rho_j
+        assert numbers.n == chosen.widths[0]
+    assert baseline_preset("mnist-sparse", "2000").n == 2000
+    assert baseline_preset("reservoir").sweeps == 5
+    assert baseline_preset("fashion-mnist-sparse").eta_mlp == 0.003

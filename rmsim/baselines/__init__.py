@@ -2,11 +2,10 @@
 
 from rmsim.baselines.frozen import frozen_features, reservoir_parameters
 from rmsim.baselines.mlp import Mlp, MlpFit, MlpParameters, fit_mlp
-from rmsim.baselines.presets import PRESETS, BaselinePreset, baseline_preset
+from rmsim.baselines.presets import BaselinePreset, baseline_preset
 from rmsim.baselines.width import core_parameters, matched_width, mlp_parameters
 
 __all__ = [
-    "PRESETS",
     "BaselinePreset",
     "Mlp",
     "MlpFit",

@@ -39,7 +39,9 @@ def _option(name: str, metavar: str, text: str) -> object:
 
 PresetOption = Annotated[
     str,
-    _option("--preset", "NAME", "Numbers of the paper, which the other options replace."),
+    _option(
+        "--preset", "NAME", "Of training (rmsim presets); the other options replace its numbers."
+    ),
 ]
 DatasetOption = Annotated[
     str | None, _option("--dataset", "NAME", "Data set, as in 'rmsim data list'.")
@@ -99,6 +101,7 @@ class _Task:
 
 def _task(
     preset: str,
+    n: str | None,
     changes: dict[str, str | None],
     data: Path | None,
     train: str | None,
@@ -112,7 +115,7 @@ def _task(
     from rmsim.randomness import checked_seed
 
     started = time.perf_counter()
-    numbers = baseline_preset(preset)
+    numbers = baseline_preset(preset, n)
     values: dict[str, Any] = {}
     for name, text in changes.items():
         if text is None:
@@ -140,7 +143,7 @@ def _option_of(name: str) -> str:
 
 @baseline_app.command("mlp")
 def mlp_command(
-    preset: PresetOption = "entangled-mnist",
+    preset: PresetOption = "entangled-mnist-sparse",
     dataset: DatasetOption = None,
     n: SizeOption = None,
     rho_j: RhoJOption = None,
@@ -161,7 +164,7 @@ def mlp_command(
 ) -> None:
     """Train the binarised perceptron with two hidden layers, by straight-through gradients.
 
-    Example: rmsim baseline mlp --preset mnist --n 1000 --epochs 20 --seed 0 --json
+    Example: rmsim baseline mlp --preset mnist-sparse --n 1000 --epochs 20 --seed 0 --json
     """
     from rmsim.baselines import MlpParameters, core_parameters, fit_mlp, matched_width
     from rmsim.baselines import mlp_parameters as count_parameters
@@ -169,9 +172,9 @@ def mlp_command(
     from rmsim.readout import checked_features
     from rmtheory.cli.progress import counting
 
-    changes = {"dataset": dataset, "n": n, "rho_j": rho_j, "rho_in": rho_in}
+    changes = {"dataset": dataset, "rho_j": rho_j, "rho_in": rho_in}
     changes |= {"epochs_mlp": epochs, "eta_mlp": eta}
-    task = _task(preset, changes, data, train, test, seed, device)
+    task = _task(preset, n, changes, data, train, test, seed, device)
     numbers, inputs, classes = task.preset, task.data.width, task.data.classes
     wanted = core_parameters(numbers.n, inputs, classes, numbers.rho_j, numbers.rho_in)
     hidden = (
@@ -216,7 +219,7 @@ def mlp_command(
 
 @baseline_app.command("random-features")
 def random_features_command(
-    preset: PresetOption = "entangled-mnist-dense",
+    preset: PresetOption = "random-features",
     dataset: DatasetOption = None,
     n: SizeOption = None,
     rho_in: RhoInOption = None,
@@ -236,22 +239,22 @@ def random_features_command(
 
     Example: rmsim baseline random-features --n 400 --epochs 20 --seed 0 --json
     """
-    changes = {"dataset": dataset, "n": n, "rho_in": rho_in}
+    changes = {"dataset": dataset, "rho_in": rho_in}
     changes |= {"epochs_out": epochs, "eta_out": eta, "kappa_out": kappa}
-    task = _task(preset, changes, data, train, test, seed, device)
+    task = _task(preset, n, changes, data, train, test, seed, device)
     _frozen("random-features", task, 1, probe_epochs, json, out)
 
 
 @baseline_app.command("reservoir")
 def reservoir_command(
-    preset: PresetOption = "entangled-mnist-dense",
+    preset: PresetOption = "reservoir",
     dataset: DatasetOption = None,
     n: SizeOption = None,
     jd: JdOption = None,
     lambda_x: LambdaOption = None,
     rho_j: RhoJOption = None,
     rho_in: RhoInOption = None,
-    sweeps: Annotated[str, _option("--sweeps", "COUNT", "Sweeps from s = 0.")] = "5",
+    sweeps: Annotated[str | None, _option("--sweeps", "COUNT", "Sweeps from s = 0.")] = None,
     epochs: EpochsOption = None,
     eta: EtaOption = None,
     kappa: KappaOption = None,
@@ -268,11 +271,11 @@ def reservoir_command(
 
     Example: rmsim baseline reservoir --n 400 --jd .5 --epochs 20 --seed 0 --json
     """
-    changes = {"dataset": dataset, "n": n, "jd": jd, "lambda_x": lambda_x}
-    changes |= {"rho_j": rho_j, "rho_in": rho_in}
+    changes = {"dataset": dataset, "jd": jd, "lambda_x": lambda_x}
+    changes |= {"rho_j": rho_j, "rho_in": rho_in, "sweeps": sweeps}
     changes |= {"epochs_out": epochs, "eta_out": eta, "kappa_out": kappa}
-    task = _task(preset, changes, data, train, test, seed, device)
-    _frozen("reservoir", task, checks.integer("sweeps", sweeps, 1), probe_epochs, json, out)
+    task = _task(preset, n, changes, data, train, test, seed, device)
+    _frozen("reservoir", task, task.preset.sweeps, probe_epochs, json, out)
 
 
 def _frozen(
