@@ -9,7 +9,8 @@ import xarray as xr
 from matplotlib.figure import Figure as Picture
 from matplotlib.lines import Line2D
 
-from figures.figure import JOBS, Figure, Parameters, Progress, Scale
+from figures import workers
+from figures.figure import Figure, Parameters, Progress, Scale
 from figures.plotting import label_axes, number, panels, shades
 from rmtheory import Chain
 from rmtheory.local_entropy.broken_results import broken_ystar
@@ -41,7 +42,7 @@ def compute(parameters: Parameters, progress: Progress) -> xr.Dataset:
     found = in_order(
         one_curve,
         [(row["jd"], row["top_d"], points) for row in rows],
-        jobs=JOBS,
+        jobs=workers.jobs(),
         on_done=lambda count: progress(count, len(rows)),
     )
     return xr.concat(found, "curve", join="exact", combine_attrs="drop_conflicts")

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+import sympy
 
 from rmtheory import Chain, InvalidInputError, NotConvergedError
 from rmtheory.cli import run
@@ -246,3 +247,29 @@ def test_y_star_diverges_where_the_solved_points_lead() -> None:
     assert float(limit) == pytest.approx(0.29 + 0.005 * b / (a - b), abs=1e-3)
     with pytest.raises(InvalidInputError, match=r"jd must be between 0 and 0\.15"):
         ystar_divergence(0.2)
+
+
+def test_the_second_order_coefficient_symbolically() -> None:
+    """E log I = log F - (1/4) sum_ab V_a V_b (F_ab/F)^2 + O(V^3), for any even F(h, x).
+
+    The inner Gaussians lose the variances V = (qhat0, q0) and the outer ones have them.
+    """
+    h, x, a, k, g = sympy.symbols("h x a k g")
+    quartic = sympy.symbols("c0:5")
+    F = 1 + (a * h**2 + 2 * k * h * x + g * x**2) / 2
+    F += sum(c * h ** (4 - n) * x**n for n, c in enumerate(quartic))
+    v, w = sympy.symbols("v w")
+
+    def heat(f: sympy.Expr) -> sympy.Expr:
+        """(v d_h^2 + w d_x^2)/2, whose exponential convolves with a Gaussian."""
+        return (v * sympy.diff(f, h, 2) + w * sympy.diff(f, x, 2)) / 2
+
+    once, twice = -heat(F), heat(heat(F)) / 2
+    # log(F + e once + e^2 twice), order by order, and the outer convolution of each
+    orders = [sympy.log(F), once / F, twice / F - (once / F) ** 2 / 2]
+    zero = {h: 0, x: 0}
+    first = (orders[1] + heat(orders[0])).subs(zero)
+    second = (orders[2] + heat(orders[1]) + heat(heat(orders[0])) / 2).subs(zero)
+    assert sympy.expand(first) == 0
+    expected = -(a**2 * v**2 + 2 * k**2 * v * w + g**2 * w**2) / 4
+    assert sympy.expand(second - expected) == 0
