@@ -112,12 +112,14 @@ def test_int8_and_float_features_give_the_same_and_seeds_count() -> None:
     assert not torch.equal(fits[0], fit_perceptron(train, seed=4).readout.weights)
 
 
-def test_scores_are_counts_with_their_binomial_error() -> None:
+def test_scores_are_counts_with_their_error() -> None:
     values = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
     features = checked_features(values, torch.tensor([0, 1, 0, 0]), 2)
     score = LinearReadout(torch.eye(2)).score(features)
     assert score.accuracy == 0.75
-    assert score.error == pytest.approx((0.75 * 0.25 / 4) ** 0.5)
+    # Wilson: the ends p of the interval solve |0.75 - p| = sqrt(p (1 - p)/4).
+    ends = np.roots([1 + 1 / 4, -2 * 0.75 - 1 / 4, 0.75**2])
+    assert score.error == pytest.approx(abs(ends[0] - ends[1]) / 2)
     right, wrong = np.log1p(np.exp(-1.0)), np.log1p(np.exp(1.0))
     assert score.loss == pytest.approx((3 * right + wrong) / 4)
     with pytest.raises(InvalidInputError, match="features must be of 2 classes and width 2"):

@@ -64,7 +64,7 @@ ProbeOption = Annotated[
 
 _MEANING = {
     "train_accuracy": "on the samples trained on",
-    "test_accuracy": "on others; the error is that of their number",
+    "test_accuracy": "on others; errors are those of the number of samples",
     "probe_train_accuracy": "by the softmax probe",
     "probe_test_accuracy": "by the softmax probe",
     "trainable_parameters": "numbers that are learnt",
@@ -202,6 +202,7 @@ def mlp_command(
         },
         {
             "train_accuracy": fit.train.accuracy,
+            "train_accuracy_error": fit.train.error,
             "train_loss": fit.train.loss,
             "test_accuracy": fit.test.accuracy,
             "test_accuracy_error": fit.test.error,
@@ -309,9 +310,11 @@ def _frozen(
         | {"readout": rule.to_dict(), "probe": probing.to_dict()},
         {
             "train_accuracy": online.train.accuracy,
+            "train_accuracy_error": online.train.error,
             "test_accuracy": online.test.accuracy,
             "test_accuracy_error": online.test.error,
             "probe_train_accuracy": probe.train.accuracy,
+            "probe_train_accuracy_error": probe.train.error,
             "probe_train_loss": probe.train.loss,
             "probe_test_accuracy": probe.test.accuracy,
             "probe_test_accuracy_error": probe.test.error,

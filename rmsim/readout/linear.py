@@ -2,12 +2,12 @@ r"""A linear readout without bias: class :math:`\arg\max_c o_c`, outputs :math:`
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 
+from rmsim.dynamics.summary import wilson_half_width
 from rmsim.readout.features import Features
 from rmtheory import checks
 from rmtheory.errors import InvalidInputError, NotConvergedError
@@ -22,7 +22,7 @@ class Score:
     accuracy : float
         Fraction of the samples whose class is predicted.
     error : float
-        Standard error of the accuracy as an estimate for new samples, sqrt(a (1 - a)/P).
+        Of the accuracy as an estimate for new samples: Wilson's 68 % half width.
     loss : float
         Mean cross-entropy -log softmax(o)_y, in nats.
     """
@@ -59,7 +59,7 @@ def score(outputs: Callable[[torch.Tensor], torch.Tensor], features: Features) -
         correct += int((found.argmax(1) == labels).sum())
         loss += float(torch.nn.functional.cross_entropy(found, labels, reduction="sum"))
     accuracy = correct / len(features)
-    error = math.sqrt(accuracy * (1 - accuracy) / len(features))
+    error = float(wilson_half_width(accuracy, len(features)))
     return Score(accuracy, error, loss / len(features))
 
 
