@@ -26,8 +26,8 @@ def success_panel(axis: Axes, data: xr.Dataset) -> None:
     top = float(data["cap"].max())
     for colour, n in zip(shades("viridis", data.sizes["n"]), data["n"].values, strict=True):
         row = data.sel(n=n)
-        _success(axis, row["jd"], row["success"], row["trials"], colour, "o", f"{n}")
-        _fitted(axis, row["jd"].values, row["threshold"].sel(cap=top), row["width"], colour)
+        draw_success(axis, row["jd"], row["success"], row["trials"], colour, "o", f"{n}")
+        draw_fit(axis, row["jd"].values, row["threshold"].sel(cap=top), row["width"], colour)
     axis.axvline(PAPER_JD, color="0.45", linewidth=0.8, linestyle=":")
     axis.legend(title=r"$N$", loc="lower right", handletextpad=0.3)
     label_axes(axis, r"$J_D$", rf"$P$(fixed point in {top:g} sweeps)")
@@ -48,9 +48,9 @@ def sweeps_panel(axis: Axes, data: xr.Dataset) -> None:
             label=f"{jd:g}",
             **_BARS,
         )
-    _log_sizes(axis, data["n"].values)
+    log_sizes(axis, data["n"].values)
     axis.set_yscale("log")
-    _plain(axis.yaxis, [5, 10, 20, 50, 100, 200])
+    plain_ticks(axis.yaxis, [5, 10, 20, 50, 100, 200])
     axis.legend(title=r"$J_D$", loc="upper left")
     label_axes(axis, r"$N$", "sweeps to the fixed point")
 
@@ -81,8 +81,8 @@ def threshold_panel(axis: Axes, data: xr.Dataset) -> None:
     axis.axhline(PAPER_JD, color="0.45", linewidth=0.8, linestyle=":", label="paper, 0.8")
     axis.plot(n, data["bound"], color="black", linewidth=1.0, label=r"$\sqrt{2\ln N}$")
     axis.set_yscale("log")
-    _log_sizes(axis, n)
-    _plain(axis.yaxis, [0.2, 0.3, 0.4, 0.6, 0.8, 1, 2, 3, 4])
+    log_sizes(axis, n)
+    plain_ticks(axis.yaxis, [0.2, 0.3, 0.4, 0.6, 0.8, 1, 2, 3, 4])
     axis.legend(loc="center", bbox_to_anchor=(0.5, 0.66), ncols=2, columnspacing=0.8)
     label_axes(axis, r"$N$", r"$J_D$ at $P=\frac{1}{2}$")
 
@@ -93,7 +93,7 @@ def chain_panel(axis: Axes, data: xr.Dataset) -> None:
         for n, marker in zip(data["chain_n"].values, "os^D", strict=False):
             row = data.sel(p=p, chain_n=n)
             axis.plot(row["lam"], row["chain_success"], color=f"C{index}", linewidth=0.7)
-            _success(
+            draw_success(
                 axis,
                 row["lam"],
                 row["chain_success"],
@@ -146,7 +146,7 @@ def period_panel(axis: Axes, data: xr.Dataset) -> None:
     label_axes(axis, r"$N$", "period of the cycle (sweeps)")
 
 
-def _success(
+def draw_success(
     axis: Axes,
     x: xr.DataArray,
     success: xr.DataArray,
@@ -172,7 +172,7 @@ def _success(
     axis.set_ylim(-0.03, 1.03)
 
 
-def _fitted(
+def draw_fit(
     axis: Axes, x: NDArray[np.float64], centre: xr.DataArray, width: xr.DataArray, colour: Any
 ) -> None:
     """Draw the fitted curve, where one fits."""
@@ -181,13 +181,14 @@ def _fitted(
         axis.plot(fine, curve(fine, float(centre), 1 / float(width)), color=colour, linewidth=0.9)
 
 
-def _log_sizes(axis: Axes, sizes: NDArray[Any]) -> None:
+def log_sizes(axis: Axes, sizes: NDArray[Any]) -> None:
     """A logarithmic axis with a tick at every size."""
     axis.set_xscale("log")
-    _plain(axis.xaxis, list(sizes))
+    plain_ticks(axis.xaxis, list(sizes))
 
 
-def _plain(direction: Any, ticks: list[float]) -> None:
+def plain_ticks(direction: Any, ticks: list[float]) -> None:
+    """Ticks at these numbers only, written without exponents."""
     direction.set_major_locator(FixedLocator(ticks))
     direction.set_minor_locator(NullLocator())
     direction.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from figures.annealed import FIGURE as ANNEALED
+from figures.bethe_vs_exact import FIGURE as BETHE_VS_EXACT
 from figures.broken_symmetry import FIGURE as BROKEN_SYMMETRY
 from figures.counts import FIGURE as COUNTS
 from figures.dynamics_threshold import FIGURE as DYNAMICS_THRESHOLD
@@ -12,7 +13,9 @@ from figures.figure import Figure, Scale
 from figures.local_entropies import FIGURE as LOCAL_ENTROPIES
 from figures.models import FIGURE as MODELS
 from figures.phase_diagram import FIGURE as PHASE_DIAGRAM
+from figures.single_sample_rm import FIGURE as SINGLE_SAMPLE_RM
 from figures.stability import FIGURE as STABILITY
+from figures.thresholds import FIGURE as THRESHOLDS
 from figures.ystar import FIGURE as YSTAR
 from rmtheory.errors import InvalidInputError
 
@@ -28,6 +31,9 @@ FIGURES: dict[str, Figure] = {
         PHASE_DIAGRAM,
         COUNTS,
         DYNAMICS_THRESHOLD,
+        THRESHOLDS,
+        SINGLE_SAMPLE_RM,
+        BETHE_VS_EXACT,
     )
 }
 

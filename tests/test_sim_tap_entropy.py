@@ -112,7 +112,8 @@ def test_slope_is_twice_the_field(typical: LocalEntropy) -> None:
 
 
 def test_interpolation(typical: LocalEntropy) -> None:
-    half = LocalEntropy(typical.gamma[::2], typical.d[::2], typical.entropy[::2], ())
+    columns = (typical.gamma, typical.d, typical.entropy, typical.mutual)
+    half = LocalEntropy(*(column[::2] for column in columns), ())
     middle = float(typical.d[5])
     assert half.at(middle) == pytest.approx(typical.entropy[5], abs=1e-4)
     assert typical.at(0.5 + 1e-3) is None

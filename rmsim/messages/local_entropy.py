@@ -51,6 +51,9 @@ class LocalEntropy:
     ----------
     gamma, d, entropy : ndarray
         Field, distance per neuron, and entropy per neuron; gamma grows, d falls.
+    mutual : ndarray
+        Distance (1 - <m^2>)/2 between two of the fixed points at d, which is the d of the theory's
+        S_I*(d); between d and 2d(1 - d).
     failed : tuple of (float, str)
         Fields that were tried without convergence, and what happened there.
     """
@@ -58,6 +61,7 @@ class LocalEntropy:
     gamma: Array
     d: Array
     entropy: Array
+    mutual: Array
     failed: tuple[tuple[float, str], ...]
 
     def at(self, distance: float) -> float | None:
@@ -123,7 +127,7 @@ def _scan(
 ) -> LocalEntropy:
     """Follow the solution as the field grows, each from the one before."""
     start = torch.zeros_like(sigma)
-    found: list[tuple[float, float, float]] = []
+    found: list[tuple[float, float, float, float]] = []
     failed: list[tuple[float, str]] = []
     in_a_row = 0
     for gamma in fields:
@@ -146,11 +150,12 @@ def _scan(
         if found and d >= found[-1][1]:  # dd/dgamma < 0 for any measure: another solution
             failed.append((gamma, "not monotonic"))
             continue
-        found.append((gamma, d, float(beliefs.entropy) / sigma.numel()))
+        mutual = float((1 - beliefs.m.square().mean()) / 2)
+        found.append((gamma, d, float(beliefs.entropy) / sigma.numel(), mutual))
     if not found:
         raise NotConvergedError(f"message passing around the fixed point: {failed[-1][1]}")
-    gamma, d, entropy = np.array(found).T
-    return LocalEntropy(gamma, d, entropy, tuple(failed))
+    gamma, d, entropy, mutual = np.array(found).T
+    return LocalEntropy(gamma, d, entropy, mutual, tuple(failed))
 
 
 def _checked(gammas: Sequence[float]) -> list[float]:
