@@ -85,10 +85,18 @@ def compute(parameters: Parameters, progress: Progress) -> xr.Dataset:
         )
         if not report.complete:
             raise RuntimeError(f"points of the comparison failed: {report.failures}")
-        per_spin = dict.fromkeys(("exact_m", "bethe_m"), ("sample", "spin"))
-        per_sample = dict.fromkeys(("log_count", "bethe", "residual"), ("sample",))
-        raw = collect(folder / "bethe", sweep, dims=per_spin | per_sample)
+        raw = collect(folder / "bethe", sweep, dims=_DIMS)
     return _samples(raw.sel(n=sizes[-1], drop=True), parameters["drawn"]).merge(_summary(raw))
+
+
+#: Axes of what is measured at a point.
+_DIMS: dict[str, tuple[str, ...]] = {
+    "log_count": ("sample",),
+    "bethe": ("sample",),
+    "residual": ("sample",),
+    "exact_m": ("sample", "spin"),
+    "bethe_m": ("sample", "spin"),
+}
 
 
 def _samples(raw: xr.Dataset, drawn: int) -> xr.Dataset:

@@ -20,6 +20,7 @@ from figures.unfinished import parts_folder
 from rmsim import compare
 from rmsim.network import Network
 from rmsim.sweep import Grid, Local, Sweep, collect, run_sweep
+from rmsim.sweep.grid import Scalar
 from rmtheory.chain import Chain
 from rmtheory.local_entropy.curve import curve
 
@@ -72,7 +73,10 @@ def measure(point: dict[str, Any], seed: int) -> dict[str, Any]:
 
 def compute(parameters: Parameters, progress: Progress) -> xr.Dataset:
     """Look around one fixed point of every source in every network, then ask theory."""
-    axes = {"source": tuple(SOURCES), "sample": tuple(range(parameters["samples"]))}
+    axes: dict[str, tuple[Scalar, ...]] = {
+        "source": tuple(SOURCES),
+        "sample": tuple(range(parameters["samples"])),
+    }
     names = ("n", "jd", "distances", "gamma_step", "gamma_most")
     sweep = Sweep(
         "single_sample_rm",

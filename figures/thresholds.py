@@ -185,13 +185,13 @@ def _together(series: list[dict[str, Any]], found: list[xr.Dataset]) -> xr.Datas
         data[name].attrs["long_name"] = meaning
     coupling = np.full((len(series), longest), np.nan)
     trials = np.zeros((len(series), longest), dtype=np.int64)
-    for row, counts, one, part in zip(coupling, trials, series, found, strict=True):
-        row[: len(one["values"])] = part[one["control"]].values
-        counts[: len(one["values"])] = part["trials"].values
+    for row, counts, about, part in zip(coupling, trials, series, found, strict=True):
+        row[: len(about["values"])] = part[about["control"]].values
+        counts[: len(about["values"])] = part["trials"].values
     return data.assign_coords(
         coupling=(("series", "point"), coupling),
         trials=(("series", "point"), trials),
-        status=("series", [str(one["threshold_status"].values) for one in found]),
+        status=("series", [str(part["threshold_status"].values) for part in found]),
         group=("series", [one["group"] for one in series]),
         search=("series", [one["name"] for one in series]),
         n=("series", [one["n"] for one in series]),

@@ -17,7 +17,7 @@ from rmsim.dynamics import Status, least_margins, relax_samples
 from rmsim.dynamics.relax import checked_p
 from rmsim.messages.amp import belief_propagation
 from rmsim.messages.ensemble import check_independent
-from rmsim.messages.focusing import checked_gamma, checked_y, focus
+from rmsim.messages.focusing import MOST_LAYERS, checked_gamma, checked_y, focus
 from rmsim.messages.likelihood import MAX_ITERATIONS, Rate, optimise
 from rmsim.messages.outcome import Outcome
 from rmsim.messages.reinforced import Schedule, reinforce
@@ -163,8 +163,9 @@ def solve_likelihood(problem: Problem, settings: Mapping[str, Any]) -> Solution:
 
 def solve_focusing(problem: Problem, settings: Mapping[str, Any]) -> Solution:
     """Focusing BP; without convergence it has no entropies."""
-    if problem.network.layers != 1:
-        raise InvalidInputError("layers", problem.network.layers, "1 for the algorithm fbp")
+    if problem.network.layers > MOST_LAYERS:
+        allowed = f"at most {MOST_LAYERS} for the algorithm fbp"
+        raise InvalidInputError("layers", problem.network.layers, allowed)
     used = {"y": 5.0, "gamma": 0.8, "max_iterations": 1000, **settings}
     found = focus(problem.couplings(), **used, seed=problem.seed)
     point = found.point
@@ -174,7 +175,7 @@ def solve_focusing(problem: Problem, settings: Mapping[str, Any]) -> Solution:
         found.iterations,
         found.min_margin,
         found.state,
-        None,
+        layer_overlaps(found.state),
         None,
         used,
         {
