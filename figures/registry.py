@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from figures.annealed import FIGURE as ANNEALED
 from figures.bethe_vs_exact import FIGURE as BETHE_VS_EXACT
 from figures.broken_symmetry import FIGURE as BROKEN_SYMMETRY
+from figures.capacity import FIGURE as CAPACITY
 from figures.counts import FIGURE as COUNTS
 from figures.dynamics_threshold import FIGURE as DYNAMICS_THRESHOLD
 from figures.figure import Figure, Scale
@@ -34,6 +35,7 @@ FIGURES: dict[str, Figure] = {
         THRESHOLDS,
         SINGLE_SAMPLE_RM,
         BETHE_VS_EXACT,
+        CAPACITY,
     )
 }
 

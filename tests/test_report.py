@@ -26,7 +26,6 @@ from rmtheory import NotConvergedError, store
 
 #: Data sets of figures that are still to come; a claim may name them.
 COMING = {
-    "capacity",
     "feature_learning",
     "jd_lambda_duality",
     "landscape",

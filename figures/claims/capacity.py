@@ -46,6 +46,9 @@ class _Overlap:
         part = select(data, {"overlap_protocol": "reconstruction"})
         if part is None:
             return None
+        chain = {"layers": int(part["overlap_layers"]), "n": int(part["overlap_n"])}
+        if At("p_max", {"protocol": "reconstruction", **chain})(data) is None:
+            return None  # the trials are nowhere near a P_max
         known = np.flatnonzero(np.isfinite(part["overlap_median"].values))
         if known.size == 0:
             return None

@@ -9,6 +9,7 @@ from importlib.metadata import version
 import typer
 
 from rmsim.cli.baseline import baseline_app
+from rmsim.cli.capacity import capacity_command, overlaps_command
 from rmsim.cli.data import data_app
 from rmsim.cli.enumerate import enumerate_command
 from rmsim.cli.local_entropy import local_entropy_command
@@ -47,10 +48,12 @@ def _options(
 
 app.add_typer(baseline_app, name="baseline")
 app.add_typer(data_app, name="data")
+app.command("capacity")(capacity_command)
 app.command("enumerate")(enumerate_command)
 app.command("evaluate")(evaluate_command)
 app.command("local-entropy")(local_entropy_command)
 app.command("presets")(presets_command)
+app.command("overlaps")(overlaps_command)
 app.command("relax")(relax_command)
 app.command("solve")(solve_command)
 app.command("thresholds")(thresholds_command)

@@ -1,0 +1,271 @@
+"""``rmsim capacity`` and ``rmsim overlaps``: hetero-association of random pairs (paper, SM-D)."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rmsim.cli import ranges
+from rmsim.cli.sweep_options import (
+    DaskOption,
+    JobsOption,
+    ResultsOption,
+    results_directory,
+    run_from_command,
+)
+from rmtheory import checks
+from rmtheory.cli import output as io
+from rmtheory.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from rmsim.capacity import Design
+
+#: Files in the results directory, beside the points of the sweep.
+CAPACITY, OVERLAPS = "capacity", "overlaps"
+
+
+def _option(name: str, metavar: str, text: str) -> object:
+    return typer.Option(name, metavar=metavar, help=text)
+
+
+ProtocolOption = Annotated[
+    str, _option("--protocol", "NAME", "How the chain learns: reconstruction or printed.")
+]
+LoadsOption = Annotated[
+    str, _option("--loads", "LOW:HIGH", "P is uniform between these times N; the paper's .5:1.")
+]
+EpochsOption = Annotated[str, _option("--max-epochs", "COUNT", "Epochs at most.")]
+SeedOption = Annotated[str, _option("--seed", "SEED", "Seed of all random numbers.")]
+DeviceOption = Annotated[str, _option("--device", "NAME", "auto, cpu, cuda or cuda:0.")]
+DtypeOption = Annotated[str, _option("--dtype", "TYPE", "float32 or float64.")]
+BatchOption = Annotated[str, _option("--batch", "COUNT", "Trials computed as one piece of work.")]
+PlotOption = Annotated[bool, typer.Option("--plot", help="Also draw a picture into DIR.")]
+
+
+def capacity_command(
+    layers: Annotated[
+        str | None, _option("--layers", "VALUES", "Core modules L: 2,3,5 or start:stop:count.")
+    ] = None,
+    n: Annotated[
+        str | None, _option("--n", "VALUES", "Neurons a layer: 60,100 or start:stop:count.")
+    ] = None,
+    trials: Annotated[str, _option("--trials", "COUNT", "Trials of each depth and size.")] = "20",
+    protocol: ProtocolOption = "reconstruction",
+    loads: LoadsOption = "0.5:1",
+    max_epochs: EpochsOption = "300",
+    seed: SeedOption = "0",
+    dtype: DtypeOption = "float32",
+    device: DeviceOption = "auto",
+    batch: BatchOption = "5",
+    out: ResultsOption = None,
+    jobs: JobsOption = None,
+    dask: DaskOption = None,
+    plot: PlotOption = False,
+    json: io.JsonOption = False,
+) -> None:
+    """Measure how many random pairs x -> y a chain learns, and how that grows with N.
+
+    P_max is where the 5th percentile of the overlaps with the target falls below 0.95. Results are
+    kept in DIR: run again, and only what is missing is computed.
+
+    Example: rmsim capacity --layers 2,3,5 --n 60,80,100 --loads .1:.9 --out DIR --plot
+    """
+    from rmsim.capacity import analyse
+
+    design = _design(layers, n, trials, protocol, loads, max_epochs, dtype, device, batch)
+    raw, number, folder = _run(design, seed, out, jobs, dask)
+    data = analyse(raw, seed=number).assign_attrs(raw.attrs)
+    _keep(data, folder / f"{CAPACITY}.nc")
+    if plot:
+        from rmsim.capacity.plot import plot_capacity
+
+        plot_capacity(data, raw, folder / f"{CAPACITY}.png")
+    answer = _document(design, data) | {"seed": number, "file": str(folder / f"{CAPACITY}.nc")}
+    _show(_title("Capacity", design), answer, ("rows", "slopes"), json)
+
+
+def overlaps_command(
+    layers: Annotated[str | None, _option("--layers", "L", "Number of core modules.")] = None,
+    n: Annotated[str | None, _option("--n", "N", "Neurons a layer.")] = None,
+    trials: Annotated[str, _option("--trials", "COUNT", "Trials.")] = "20",
+    protocol: ProtocolOption = "reconstruction",
+    loads: LoadsOption = "0.5:1",
+    max_epochs: EpochsOption = "300",
+    seed: SeedOption = "0",
+    dtype: DtypeOption = "float32",
+    device: DeviceOption = "auto",
+    batch: BatchOption = "5",
+    out: ResultsOption = None,
+    jobs: JobsOption = None,
+    dask: DaskOption = None,
+    plot: PlotOption = False,
+    json: io.JsonOption = False,
+) -> None:
+    """Measure the overlap of every layer with the target, over the 10 trials nearest to P_max.
+
+    The trials are those of rmsim capacity, and the same DIR serves both.
+
+    Example: rmsim overlaps --layers 5 --n 100 --loads .5:.9 --trials 10 --out DIR --plot
+    """
+    from rmsim.capacity import overlaps_by_layer
+
+    design = _design(layers, n, trials, protocol, loads, max_epochs, dtype, device, batch)
+    if len(design.layers) > 1 or len(design.sizes) > 1:
+        raise InvalidInputError("layers, n", f"{layers}, {n}", "one value each")
+    raw, number, folder = _run(design, seed, out, jobs, dask)
+    (depth,), (size,) = design.layers, design.sizes
+    data = overlaps_by_layer(raw, protocol, depth, size, seed=number).assign_attrs(raw.attrs)
+    _keep(data, folder / f"{OVERLAPS}.nc")
+    if plot:
+        from rmsim.capacity.plot import plot_overlaps
+
+        plot_overlaps(data, folder / f"{OVERLAPS}.png")
+    rows = [
+        {"layer": int(layer), **_numbers(data.sel(layer=layer), _BY_LAYER)}
+        for layer in data["layer"].values
+    ]
+    answer = {
+        "parameters": _parameters(design),
+        "rows": rows,
+        "trials_used": int(data["overlap_trials"]),
+        "patterns": [float(data["patterns_low"]), float(data["patterns_high"])],
+        "seed": number,
+        "file": str(folder / f"{OVERLAPS}.nc"),
+    }
+    _show(_title("Overlap with the target", design), answer, ("rows",), json)
+
+
+_BY_LAYER = ("overlap_median", "overlap_low", "overlap_high")
+
+
+def _design(
+    layers: str | None,
+    n: str | None,
+    trials: str,
+    protocol: str,
+    loads: str,
+    max_epochs: str,
+    dtype: str,
+    device: str,
+    batch: str,
+) -> Design:
+    """Build the design from the options as typed."""
+    from rmsim.capacity import Design
+    from rmsim.device import choose_dtype
+
+    for name, value in (("layers", layers), ("n", n)):
+        if value is None:
+            raise InvalidInputError(name, "nothing", f"given (--{name} VALUES)")
+    choose_dtype(dtype)
+    low, separator, high = loads.partition(":")
+    if not separator:
+        raise InvalidInputError("loads", loads, "two numbers, as in 0.5:1")
+    return Design(
+        ranges.integers("layers", str(layers), 1),
+        ranges.integers("n", str(n), 2),
+        checks.integer("trials", trials, 1),
+        protocol,
+        (float(checks.exact_real("loads", low)), float(checks.exact_real("loads", high))),
+        checks.integer("max_epochs", max_epochs, 1),
+        dtype,
+        device,
+        checks.integer("batch", batch, 1),
+    )
+
+
+def _run(
+    design: Design, seed: str, out: Path | None, jobs: str | None, dask: str | None
+) -> tuple[xr.Dataset, int, Path]:
+    from rmsim.capacity import gather, sweep_of
+    from rmsim.device import choose_device
+    from rmsim.randomness import checked_seed
+
+    number = checked_seed(seed)
+    if dask is None:
+        choose_device(design.device)  # workers of a cluster have their own devices
+    folder = results_directory(out)
+    sweep = sweep_of(design, number)
+    run_from_command(sweep, folder, jobs, dask)
+    return gather(folder, sweep), number, folder
+
+
+def _keep(data: xr.Dataset, path: Path) -> None:
+    from rmtheory import store
+
+    store.save(data, path)
+
+
+def _numbers(row: xr.Dataset, names: tuple[str, ...]) -> dict[str, float | None]:
+    """Return values and errors; None where there is none."""
+    found: dict[str, float | None] = {}
+    for name in names:
+        for key in (name, f"{name}_error"):
+            number = float(row[key])
+            found[key] = None if math.isnan(number) else number
+    return found
+
+
+def _parameters(design: Design) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return asdict(design)
+
+
+def _document(design: Design, data: xr.Dataset) -> dict[str, Any]:
+    part = data.sel(protocol=design.protocol)
+    rows = []
+    for depth in design.layers:
+        for size in design.sizes:
+            one = part.sel(layers=depth, n=size)
+            rows.append(
+                {
+                    "layers": depth,
+                    "n": size,
+                    **_numbers(one, ("p_max",)),
+                    "status": str(one["status"].item()),
+                    "trials": int(one["trials"]),
+                }
+            )
+    slopes = [
+        {"layers": depth, **_numbers(part.sel(layers=depth), ("slope", "intercept"))}
+        for depth in design.layers
+    ]
+    return {"parameters": _parameters(design), "rows": rows, "slopes": slopes}
+
+
+def _title(what: str, design: Design) -> str:
+    low, high = design.loads
+    return (
+        f"{what}, {design.protocol} protocol: {design.trials} trials with P from {low:g} N to "
+        f"{high:g} N, at most {design.max_epochs} epochs"
+    )
+
+
+def _show(title: str, answer: dict[str, Any], tables: tuple[str, ...], as_json: bool) -> None:
+    from rmsim.cli.report import SimulationReport, shown
+
+    if as_json:
+        SimulationReport(title, answer).show(as_json=True, out=None)
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=500)  # a pipe has no width: never fold a number
+    typer.echo(title)
+    for name in tables:
+        rows = answer[name]
+        table = Table(show_edge=False, pad_edge=False)
+        columns = [key for key in rows[0] if not key.endswith("_error")]
+        for column in columns:
+            table.add_column(column, no_wrap=True)
+        for row in rows:
+            table.add_row(*(shown(row[key], row.get(f"{key}_error")) for key in columns))
+        console.print(table)
+    typer.echo(f"data: {answer['file']}")
