@@ -182,3 +182,24 @@ def test_products_of_flips_stay_right() -> None:
         product = torch.einsum("lij,blj->bli", state.dense_j().double(), motion.s.double())
         assert torch.allclose(motion.product.double(), product, rtol=0, atol=1e-5)
     assert seen == {False, True}
+
+
+def test_runs_of_flips_are_their_sweeps() -> None:
+    """Sample by sample until fixed, against sweep by sweep with everything watched."""
+    parameters = dense_recipe(80, layers=3, lam_left=0.6, lam_right=0.5, jd=0.7)
+    state = by_columns(initialise(parameters, D, C, seed=4))
+    assert isinstance(state.couplings, DenseChain)
+    fast, slow = (Flips(state.couplings, 30, sequential=False) for _ in range(2))
+    draw = torch.Generator().manual_seed(0)
+    for sweeps in (0, 1, 3, 40):
+        external = torch.randn(30, 3, 80, generator=draw)
+        used, fixed = fast.run(external, sweeps)
+        count = torch.zeros(30, dtype=torch.int64)
+        for _ in range(sweeps):
+            count += slow.sweep(external, None)
+        assert torch.equal(fast.s, slow.s)
+        assert torch.equal(used, count)
+        if sweeps:
+            h = state.couplings.field(slow.s.unsqueeze(0), external.unsqueeze(0))[0]
+            assert torch.equal(fixed, ((h >= 0) == (slow.s > 0)).flatten(1).all(1))
+    assert bool(fixed.any())

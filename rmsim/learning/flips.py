@@ -85,9 +85,36 @@ class Flips:
         chain = (couplings.jd, couplings.lam_left, couplings.lam_right)
         self._chain = tuple(kind(x) for x in chain)
         self._most = int(_MANY * samples * couplings.n)
+        #: Whether sweeps of all neurons can be done by :meth:`run`.
+        self.synchronous = not sequential or layers == 1
+        self._rest = True
+
+    def run(self, external: torch.Tensor, sweeps: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Do at most `sweeps` synchronous sweeps of all neurons, each sample until it is fixed.
+
+        Returns
+        -------
+        Tensor of int, (samples)
+            Sweeps that began at a state that was not a fixed point.
+        Tensor of bool, (samples)
+            Whether the state is a fixed point.
+        """
+        samples = len(self.s)
+        used = torch.zeros(samples, dtype=torch.int64)
+        fixed = torch.zeros(samples, dtype=torch.bool)
+        if self._rest and sweeps > 0:  # from s = 0 all neurons change: one product
+            self.sweep(external, None)
+            used += 1
+            sweeps -= 1
+        arrays = (self.columns, self.product, self.s, external.contiguous())
+        given = (*(x.numpy() for x in arrays), self._chain, sweeps, used.numpy(), fixed.numpy())
+        parts = shares(samples, min(samples, thread_count(self.s.numel() * (sweeps + 1), _GRAIN)))
+        run_parts(_run, [(*given, part) for part in parts])
+        return used, fixed
 
     def sweep(self, external: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
         """Do one sweep; see :class:`rmsim.learning.motion.Motion`."""
+        self._rest = False
         samples = len(self.s)
         unstable = torch.zeros(samples, dtype=torch.bool)
         flips = np.zeros((samples, self.s.shape[1]), np.int64)
@@ -106,6 +133,54 @@ class Flips:
                 self.s[:, layer] = self._new[:, layer]
                 torch.mm(self.s[:, layer], self.columns[layer], out=self.product[:, layer])
         return unstable
+
+
+@compiled
+def _run(
+    columns: Any,
+    product: Any,
+    s: Any,
+    external: Any,
+    chain: Any,
+    sweeps: int,
+    used: Any,
+    fixed: Any,
+    part: Any,
+) -> None:
+    """Sweep the samples of a part one by one: state and product of a sample stay in the cache."""
+    jd, left, right = chain
+    one = s.dtype.type(1)
+    layers, n = s.shape[1], s.shape[2]
+    new = np.empty((layers, n), s.dtype)
+    for b in range(part[0], part[1]):
+        for sweep in range(sweeps + 1):
+            flips = 0
+            for layer in range(layers):
+                here, there = s[b, layer], new[layer]
+                total, field = product[b, layer], external[b, layer]
+                before, after = s[b, max(layer - 1, 0)], s[b, min(layer + 1, layers - 1)]
+                from_left = left if layer > 0 else left * 0
+                from_right = right if layer < layers - 1 else right * 0
+                for i in range(n):
+                    h = total[i] + jd * here[i]
+                    h = h + from_left * before[i] + from_right * after[i] + field[i]
+                    there[i] = one if h >= 0 else -one
+                for i in range(n):
+                    flips += there[i] != here[i]
+            if flips == 0:
+                fixed[b] = True
+                break
+            if sweep == sweeps:  # this one only looked
+                break
+            used[b] += 1
+            for layer in range(layers):
+                here, there, total = s[b, layer], new[layer], product[b, layer]
+                for j in range(n):
+                    if there[j] != here[j]:
+                        change, column = there[j] - here[j], columns[layer, j]
+                        for i in range(n):
+                            total[i] += change * column[i]
+                        here[j] = there[j]
 
 
 @compiled

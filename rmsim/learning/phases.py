@@ -18,6 +18,7 @@ import torch
 from rmsim.couplings import AdjacencyCouplings
 from rmsim.dynamics.masks import fill_mask, mask_keys
 from rmsim.dynamics.step import synchronous
+from rmsim.learning.flips import Flips
 from rmsim.learning.motion import Motion, motion_of
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.state import Internal, State
@@ -144,6 +145,10 @@ def relax(
     If one watches, they stop when all states are fixed points. The states that are wait for the
     others: a fixed point does not change.
     """
+    if masks is None and isinstance(motion, Flips) and motion.synchronous:
+        counted, fixed = motion.run(field, sweeps)
+        used = counted if watch else torch.full_like(counted, sweeps)
+        return Relaxed(motion.s.clone(), used, fixed if watch else None)
     used = torch.zeros(len(field), dtype=torch.int64, device=field.device)
     unstable = torch.ones(len(field), dtype=torch.bool, device=field.device)
     for sweep in range(sweeps):
