@@ -9,6 +9,7 @@ from figures.bethe_vs_exact import FIGURE as BETHE_VS_EXACT
 from figures.broken_symmetry import FIGURE as BROKEN_SYMMETRY
 from figures.capacity import FIGURE as CAPACITY
 from figures.counts import FIGURE as COUNTS
+from figures.deep_chains import FIGURE as DEEP_CHAINS
 from figures.dynamics_threshold import FIGURE as DYNAMICS_THRESHOLD
 from figures.figure import Figure, Scale
 from figures.local_entropies import FIGURE as LOCAL_ENTROPIES
@@ -30,6 +31,7 @@ FIGURES: dict[str, Figure] = {
         YSTAR,
         BROKEN_SYMMETRY,
         PHASE_DIAGRAM,
+        DEEP_CHAINS,
         COUNTS,
         DYNAMICS_THRESHOLD,
         THRESHOLDS,

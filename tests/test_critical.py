@@ -107,7 +107,7 @@ def test_lambda_c_without_self_coupling() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"layers": 3, "coupling": "jd"}, "layers must be 1 or 2"),
+        ({"layers": 0, "coupling": "jd"}, "layers must be an integer >= 1 or inf"),
         ({"layers": 1, "coupling": "lam"}, "coupling must be jd for one layer"),
         ({"layers": 2, "coupling": "jd"}, "lam must be given when jd is sought"),
         ({"layers": 2, "coupling": "lam"}, "jd must be given when lam is sought"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 import typer
@@ -14,24 +15,24 @@ from rmtheory.errors import InvalidInputError, NotConvergedError
 def critical(
     layers: io.LayersOption = "1",
     jd: Annotated[
-        str | None, typer.Option("--jd", metavar="NUMBER", help="Given: solve for lambda (L = 2).")
+        str | None, typer.Option("--jd", metavar="NUMBER", help="Given: solve for lambda (L >= 2).")
     ] = None,
     lam: Annotated[
-        str | None, typer.Option("--lam", metavar="NUMBER", help="Given: solve for J_D (L = 2).")
+        str | None, typer.Option("--lam", metavar="NUMBER", help="Given: solve for J_D (L >= 2).")
     ] = None,
     gap: Annotated[
         bool, typer.Option("--gap", help="The lower threshold, where min S_I* turns negative.")
     ] = False,
     width: Annotated[
         str | None,
-        typer.Option("--width", metavar="NUMBER", help="Width of the bracket (1e-9, 1e-5)."),
+        typer.Option("--width", metavar="NUMBER", help="Width of the bracket (1e-9; 1e-5; 1e-4)."),
     ] = None,
     json: io.JsonOption = False,
     out: io.OutOption = None,
 ) -> None:
     """Bracket a critical coupling: opposite verdicts at the two ends.
 
-    For one layer J_Dc; for two layers lambda_c at given --jd, or J_Dc at given --lam.
+    For one layer J_Dc; for more layers lambda_c at given --jd, or J_Dc at given --lam.
 
     Example: rmtheory critical --layers 1 --json
     """
@@ -42,23 +43,21 @@ def critical(
     from rmtheory.local_entropy.verdict import Verdict, monotonicity
 
     count = checks.layers(layers)
-    if count not in (1, 2):
-        raise InvalidInputError("layers", layers, "1 or 2 for a critical coupling")
     if count == 1 and (jd is not None or lam is not None):
         raise InvalidInputError(
             "jd" if jd is not None else "lam", jd or lam, "absent for one layer"
         )
-    if count == 2 and (jd is None) == (lam is None):
+    if count > 1 and (jd is None) == (lam is None):
         given = "both" if jd is not None else "neither"
-        raise InvalidInputError("jd and lam", given, "one given and one sought for two layers")
+        raise InvalidInputError(
+            "jd and lam", given, "one given and one sought for two layers or more"
+        )
     coupling: Literal["jd", "lam"] = "lam" if jd is not None else "jd"
     fixed = {name: _number(name, text) for name, text in (("jd", jd), ("lam", lam)) if text}
     wide = None if width is None else _number("width", width)
     if wide is not None and not 1e-10 <= wide <= 1e-2:
         raise InvalidInputError("width", width, "between 1e-10 and 1e-2")
-    found = critical_coupling(
-        int(count), coupling, kind="gap" if gap else "rm", width=wide, **fixed
-    )
+    found = critical_coupling(count, coupling, kind="gap" if gap else "rm", width=wide, **fixed)
     quantities: dict[str, io.Quantity] = {
         f"{coupling}_low": _decimal(found.low),
         f"{coupling}_high": _decimal(found.high),
@@ -68,12 +67,13 @@ def critical(
         "minimum_low": found.at_low,
         "minimum_high": found.at_high,
     }
+    d_max = ""
     if not gap:
         # The whole curve at both ends, not only the touching point.
         verdicts = []
         tracker: CurveTracker | None = None
         for end in (found.low, found.high):
-            model = LocalModel(Chain(int(count), **{**fixed, coupling: end}))
+            model = LocalModel(Chain(count, **{**fixed, coupling: end}))
             tracker = CurveTracker(model, tracker)  # the curves are next to each other
             near = float(found.d.value)
             judged = monotonicity(model.chain, tracker=tracker, near=near)
@@ -84,14 +84,20 @@ def critical(
                 f"{verdicts[0]} and {verdicts[1]}"
             )
         quantities["verdict_low"], quantities["verdict_high"] = map(str, verdicts)
-        quantities["verdict_join"] = (
-            f"d = {judged.d_join:.2g}, where S_I* differs from the dilute gas by "
-            f"{judged.difference or 0:.1%}"
+        quantities["verdict_join"] = f"d = {judged.d_join:.2g}, " + (
+            "the least distance computed; the slope rises towards d = 0"
+            if judged.difference is None
+            else f"where S_I* differs from the dilute gas by {judged.difference:.1%}"
         )
+        d_max = f"{judged.d_max:g}"
     name = "the gap" if gap else "the representation manifold"
     io.Report(
-        f"Threshold of {name}, {count} layer{'s' if count == 2 else ''}",
-        {"layers": int(count), "gap": gap, **{k: repr(v) for k, v in fixed.items()}},
+        f"Threshold of {name}, {count} layer{'s' if count > 1 else ''}",
+        {
+            "layers": str(count) if count == math.inf else int(count),
+            "gap": gap,
+            **{k: repr(v) for k, v in fixed.items()},
+        },
         quantities,
         {
             f"{coupling}_low": "lower end of the bracket",
@@ -101,7 +107,7 @@ def critical(
             "internal": "S_I* there, per neuron",
             "minimum_low": "least " + ("S_I*" if gap else "slope") + " over d at the lower end",
             "minimum_high": "and at the upper end",
-            "verdict_low": "S_I*(d) on 0 < d <= 0.45 at the lower end",
+            "verdict_low": f"S_I*(d) on 0 < d <= {d_max} at the lower end",
             "verdict_high": "and at the upper end",
             "verdict_join": "where the limit d -> 0 takes over",
         },

@@ -21,7 +21,7 @@ MOST_DIGITS = 100
 
 WantedDigits = Annotated[
     str | None,
-    typer.Option("--digits", metavar="COUNT", help="Digits wanted: any for L = 1, 12 for L = 2."),
+    typer.Option("--digits", metavar="COUNT", help="Digits wanted: any for L = 1, 12 beyond."),
 ]
 
 _MEANING = {
@@ -48,10 +48,14 @@ def local_entropy(
     ] = None,
     digits: WantedDigits = None,
     q0: Q0Option = False,
+    method: Annotated[
+        str,
+        typer.Option("--method", metavar="NAME", help="integral, or replicated at integer y."),
+    ] = "integral",
     json: io.JsonOption = False,
     out: io.OutOption = None,
 ) -> None:
-    """Free, internal and external entropy at distance d and given y, one or two layers.
+    """Free, internal and external entropy at distance d and given y, any number of layers.
 
     Example: rmtheory local-entropy --layers 1 --jd .1 --d .1 --y 3 --json
     """
@@ -67,7 +71,15 @@ def local_entropy(
         title = f"Local entropy of {chain} at d = {d}, y = {y}, with q0"
         broken_report(title, parameters, broken, at_ystar=False).show(json, out)
         return
-    point = evaluate(chain, required("d", d), required("y", y), wanted_digits(digits))
+    if method not in ("integral", "replicated"):
+        raise InvalidInputError("method", method, "integral or replicated")
+    point = evaluate(
+        chain,
+        required("d", d),
+        required("y", y),
+        wanted_digits(digits),
+        method="replicated" if method == "replicated" else "integral",
+    )
     quantities: dict[str, io.Quantity] = {
         "phi": point.phi,
         "internal": point.internal,
@@ -93,7 +105,7 @@ def ystar(
     json: io.JsonOption = False,
     out: io.OutOption = None,
 ) -> None:
-    """Find y*(d), where the external entropy vanishes, and S_I* there; one or two layers.
+    """Find y*(d), where the external entropy vanishes, and S_I* there.
 
     Example: rmtheory ystar --layers 1 --jd .1 --d .1 --json
     """

@@ -34,7 +34,7 @@ def phase_diagram(
     ] = "1e-4",
     jobs: Annotated[str, typer.Option("--jobs", metavar="COUNT", help="Processes.")] = "1",
 ) -> None:
-    """Compute the boundaries of the representation manifold and of the gap for two layers.
+    """Compute the boundaries of the representation manifold and of the gap, two layers or more.
 
     Finished points are kept in the folder OUT.parts until all are done: run again, it goes on.
 
@@ -44,20 +44,23 @@ def phase_diagram(
     from rmtheory.local_entropy.phase_diagram import KINDS, Request
     from rmtheory.local_entropy.phase_diagram import phase_diagram as compute
 
-    if checks.layers(layers) != 2:
-        raise InvalidInputError("layers", layers, "2 for the phase diagram")
+    count = checks.layers(layers)
+    if count < 2:
+        raise InvalidInputError("layers", layers, "at least 2 for the phase diagram")
     target = Path(required("out", None if out is None else str(out)))
     check_folder("out", target)
     check_picture(plot)
     request = Request(
-        checks.integer("points", points, 3, 1000), float(checks.exact_real("width", width))
+        checks.integer("points", points, 3, 1000), float(checks.exact_real("width", width)), count
     )
     workers = checks.integer("jobs", jobs, 1, 256)
     parts = target.with_name(target.name + ".parts")
     begun = time.perf_counter()
     with counting("phase diagram", len(KINDS) * request.points) as progress:
         data = compute(request, parts, jobs=workers, on_point=progress)
-    attributes = provenance.attributes(asdict(request), wall_time=time.perf_counter() - begun)
+    attributes = provenance.attributes(
+        {**asdict(request), "layers": str(layers)}, wall_time=time.perf_counter() - begun
+    )
     store.save(data.assign_attrs(attributes), target)
     shutil.rmtree(parts)
     if plot is not None:

@@ -17,6 +17,7 @@ from typing import Literal
 
 import numpy as np
 
+from rmtheory import checks
 from rmtheory.chain import Chain
 from rmtheory.errors import InvalidInputError, NotConvergedError, OutsideValidityError
 from rmtheory.estimate import Estimate, Tier
@@ -27,9 +28,10 @@ from rmtheory.local_entropy.model import LocalModel
 Kind = Literal["rm", "gap"]
 Coupling = Literal["jd", "lam"]
 
-#: Thresholds of the core module, roughly, and of the uncoupled-spins chain J_D = 0: first guesses.
+#: Thresholds of the core module, roughly, and at J_D = 0 those of chains as polynomials in 1/L:
+#: first guesses.
 _CORE_GUESS = {"rm": 0.0731, "gap": 0.0601}
-_PAIR_GUESS = {"rm": 0.4535, "gap": 0.413}
+_CHAIN_GUESS = {"rm": (0.3526, 0.1907, 0.0179), "gap": (0.325, 0.18, 0.0)}
 
 _MOST_STEPS = 25
 
@@ -83,7 +85,7 @@ class Critical:
 
 
 def critical_coupling(
-    layers: int,
+    layers: int | float | str,
     coupling: Coupling,
     *,
     jd: float | None = None,
@@ -95,16 +97,16 @@ def critical_coupling(
 
     Parameters
     ----------
-    layers : int
-        1 (only ``jd`` is there to be critical) or 2.
+    layers : int or math.inf
+        1 (only ``jd`` is there to be critical) or more.
     coupling : {"jd", "lam"}
         The coupling to be found.
     jd, lam : float, optional
-        The other coupling: `lam` when ``jd`` is sought (two layers), `jd` when ``lam`` is.
+        The other coupling: `lam` when ``jd`` is sought (not for one layer), `jd` when ``lam`` is.
     kind : {"rm", "gap"}
         Which threshold.
     width : float, optional
-        Width of the bracket; 1e-9 for the core module, 1e-5 for two layers.
+        Width of the bracket; 1e-9 for the core module, 1e-5 for two layers, 1e-4 for more.
 
     Examples
     --------
@@ -112,13 +114,14 @@ def critical_coupling(
     >>> f"{core.low:.10f} {core.high:.10f}"
     '0.0731076986 0.0731076994'
     """
-    chain_at = _family(layers, coupling, jd, lam)
-    width = (1e-9 if layers == 1 else 1e-5) if width is None else width
-    tol = 1e-11 if layers == 1 else min(1e-8, width * 1e-3)
+    count = checks.layers(layers)
+    chain_at = _family(count, coupling, jd, lam)
+    width = {1: 1e-9, 2: 1e-5}.get(int(min(count, 3)), 1e-4) if width is None else width
+    tol = 1e-11 if count == 1 else min(1e-8 if count == 2 else 1e-7, width * 1e-3)
     other = jd if coupling == "lam" else lam
-    guess = _guess(layers, coupling, kind, other)
-    _check_exists(layers, coupling, kind, other)
-    found = bracket(chain_at, kind, guess, width, tol)
+    guess = _guess(count, coupling, kind, other)
+    _check_exists(count, coupling, kind, other)
+    found = bracket(chain_at, kind, guess, width, tol, deep_seed(chain_at(guess), kind))
     return Critical(kind, coupling, found)
 
 
@@ -202,12 +205,24 @@ def bracket(
     return Bracket(kind, low, high, at_low, at_high)
 
 
+def deep_seed(chain: Chain, kind: Kind) -> Seed | None:
+    """Return roughly where three layers or more touch: a scan of their curve would take longer."""
+    if chain.layers <= 2:
+        return None
+    inside = 0.14 + 0.15 / chain.layers
+    qhat = np.array([inside])
+    if math.isfinite(chain.layers):
+        qhat = np.full(int(chain.layers), inside)
+        qhat[[0, -1]] = 0.1
+    if kind == "rm":
+        return Seed(0.0062, 8.6, tuple(qhat))
+    return Seed(0.016, 5.0, tuple(1.6 * qhat))
+
+
 def _family(
-    layers: int, coupling: Coupling, jd: float | None, lam: float | None
+    layers: int | float, coupling: Coupling, jd: float | None, lam: float | None
 ) -> Callable[[float], Chain]:
     """Return the chain as a function of the coupling sought."""
-    if layers not in (1, 2):
-        raise InvalidInputError("layers", layers, "1 or 2 for a critical coupling")
     if layers == 1:
         if coupling != "jd":
             raise InvalidInputError("coupling", coupling, "jd for one layer")
@@ -215,17 +230,17 @@ def _family(
     if coupling == "jd":
         if lam is None:
             raise InvalidInputError("lam", "nothing", "given when jd is sought")
-        return lambda x: Chain(2, x, lam)
+        return lambda x: Chain(layers, x, lam)
     if coupling == "lam":
         if jd is None:
             raise InvalidInputError("jd", "nothing", "given when lam is sought")
         if jd < 0:
             raise InvalidInputError("jd", jd, "at least 0 for a critical coupling")
-        return lambda x: Chain(2, jd, x)
+        return lambda x: Chain(layers, jd, x)
     raise InvalidInputError("coupling", coupling, "jd or lam")
 
 
-def _check_exists(layers: int, coupling: Coupling, kind: Kind, other: float | None) -> None:
+def _check_exists(layers: int | float, coupling: Coupling, kind: Kind, other: float | None) -> None:
     """Refuse where the given coupling alone is beyond the threshold: none is left to find."""
     if layers == 1 or other is None:
         return
@@ -235,9 +250,9 @@ def _check_exists(layers: int, coupling: Coupling, kind: Kind, other: float | No
             return
         end = critical_coupling(1, "jd", kind=kind)
     else:
-        if abs(other) < 0.99 * _PAIR_GUESS[kind]:
+        if abs(other) < 0.99 * axis_guess(layers, kind):
             return
-        end = critical_coupling(2, "lam", jd=0.0, kind=kind, width=1e-4)
+        end = critical_coupling(layers, "lam", jd=0.0, kind=kind, width=1e-4)
     if abs(other) > end.low:
         what = "S_I* is monotone" if kind == "rm" else "there is no gap"
         given = "jd" if coupling == "lam" else "lam"
@@ -247,15 +262,21 @@ def _check_exists(layers: int, coupling: Coupling, kind: Kind, other: float | No
         )
 
 
-def _guess(layers: int, coupling: Coupling, kind: Kind, other: float | None) -> float:
+def axis_guess(layers: int | float, kind: Kind) -> float:
+    """Rough threshold of lambda at J_D = 0."""
+    return float(np.polynomial.polynomial.polyval(1 / layers, _CHAIN_GUESS[kind]))
+
+
+def _guess(layers: int | float, coupling: Coupling, kind: Kind, other: float | None) -> float:
     """First guess: the boundary is roughly an arc between its two ends on the axes."""
-    core, pair = _CORE_GUESS[kind], _PAIR_GUESS[kind]
+    core = _CORE_GUESS[kind]
     if layers == 1:
         return core
+    end = axis_guess(layers, kind)
     if coupling == "lam":
         share = 1 - min(abs(other or 0.0) / core, 0.999)
-        return pair * math.sqrt(share)
-    share = 1 - min(abs(other or 0.0) / pair, 0.999) ** 2
+        return end * math.sqrt(share)
+    share = 1 - min(abs(other or 0.0) / end, 0.999) ** 2
     return core * share
 
 

@@ -37,7 +37,7 @@ def curve(
     Parameters
     ----------
     chain : Chain
-        One or two layers, J_D >= 0.
+        Any number of layers, J_D >= 0.
     distances : sequence of float
         Distances in (0, 1/2), in any order.
     on_point : callable, optional
@@ -67,7 +67,7 @@ def curve(
     for d in sorted(map(float, distances), reverse=True):
         try:
             # Scanning for other zeros of S_E costs little for one layer while y* is moderate;
-            # for two layers it is done at the far end.
+            # for more layers it is done at the far end.
             moderate = not points or float(points[-1].y_star) < 100
             scan = moderate if chain.layers == 1 else not points
             points.append(ystar(chain, d, tol=tol, tracker=tracker, check_zeros=scan))
@@ -108,7 +108,8 @@ def as_dataset(chain: Chain, points: Sequence[YStar]) -> xr.Dataset:
     data["gas_slope"] = (("d",), np.array([g[1] for g in gas]), {"long_name": "slope, d -> 0"})
     coordinates = {
         "d": np.array([point.d for point in points]),
-        "layer": np.arange(1, int(chain.layers) + 1),
+        # All layers of the infinite chain are alike.
+        "layer": np.arange(1, len(points[0].qhat) + 1),
     }
     return xr.Dataset(data, coords=coordinates)
 

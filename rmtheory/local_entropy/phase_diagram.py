@@ -1,7 +1,7 @@
-"""Phase diagram of the two-layer chain in the plane (J_D, lambda), resumable.
+"""Phase diagram of two layers or more in the plane (J_D, lambda), resumable.
 
 Both boundaries, of the representation manifold (rm) and of the gap, run from the J_D axis, where
-the layers are two independent cores, to the lambda axis. They are cut by rays
+the layers are independent cores, to the lambda axis. They are cut by rays
 
     (J_D, lambda) = R (J_c cos theta, lambda_c sin theta),
 
@@ -21,20 +21,28 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
+from rmtheory import checks
 from rmtheory.chain import Chain
 from rmtheory.errors import InvalidInputError, NotConvergedError
 from rmtheory.files import write_text
-from rmtheory.local_entropy.critical import Bracket, Kind, Seed, bracket
+from rmtheory.local_entropy.critical import Bracket, Kind, Seed, axis_guess, bracket, deep_seed
 from rmtheory.processes import in_order
 from rmtheory.provenance import parameters_hash
 
-#: Rough ends of the two boundaries on the axes: they only set the rays.
+#: Rough ends of the two boundaries on the axes for two layers: they only set the rays.
 SCALE: dict[Kind, tuple[float, float]] = {"rm": (0.0731, 0.4524), "gap": (0.0601, 0.4161)}
+
+
+def scale(kind: Kind, layers: int | float) -> tuple[float, float]:
+    """Return the rough ends of a boundary on the axes of J_D and lambda."""
+    jd, pair = SCALE[kind]
+    return jd, pair if layers == 2 else axis_guess(layers, kind)
+
 
 KINDS: tuple[Kind, ...] = ("rm", "gap")
 
 #: Raised when the meaning of a stored point changes.
-_VERSION = 2
+_VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -53,7 +61,7 @@ class BoundaryPoint:
     y_star_error: float
     internal: float
     internal_error: float
-    qhat: float
+    qhat: tuple[float, ...]
     #: Rate at which the minimum over d grows along the ray: where the next search starts.
     rate: float
     key: str
@@ -61,34 +69,39 @@ class BoundaryPoint:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for: number of points on each boundary, and the relative bracket width."""
+    """What is asked for: points on each boundary, relative bracket width, number of layers."""
 
     points: int
     width: float
+    layers: int | float = 2
 
     def __post_init__(self) -> None:
         if self.points < 3:
             raise InvalidInputError("points", self.points, "an integer >= 3")
         if not 1e-6 <= self.width <= 1e-2:
             raise InvalidInputError("width", self.width, "between 1e-6 and 1e-2")
+        if checks.layers(self.layers) < 2:
+            raise InvalidInputError("layers", self.layers, "at least 2 for the phase diagram")
 
     @property
     def key(self) -> str:
         """Name of this computation; points of another one are not taken for its own."""
-        return parameters_hash(asdict(self), _VERSION)
+        return parameters_hash({**asdict(self), "layers": str(self.layers)}, _VERSION)
 
     def angles(self) -> list[float]:
         """Equidistant rays from the J_D axis to the lambda axis."""
         return [float(x) for x in np.linspace(0.0, math.pi / 2, self.points)]
 
 
-def ray(kind: Kind, theta: float, radius: float) -> Chain:
+def ray(kind: Kind, layers: int | float, theta: float, radius: float) -> Chain:
     """Return the chain at distance `radius` on a ray."""
-    jc, lc = SCALE[kind]
+    jc, lc = scale(kind, layers)
     # The ends lie on the axes exactly.
     cos = 0.0 if theta > math.pi / 2 - 1e-9 else math.cos(theta)
     sin = 0.0 if theta < 1e-9 else math.sin(theta)
-    return Chain(2, radius * jc * cos, radius * lc * sin)
+    # Without a coupling all layers are cores; the transfer operator is not needed for these.
+    count = 1 if layers > 2 and sin == 0 else layers
+    return Chain(count, radius * jc * cos, radius * lc * sin)
 
 
 def boundary_point(
@@ -97,23 +110,30 @@ def boundary_point(
     """Bracket the boundary on one ray."""
     seed, guess = None, 1.0
     if neighbour is not None:
-        seed = Seed(neighbour.d, neighbour.y_star, (neighbour.qhat,), neighbour.rate)
-        jc, lc = SCALE[kind]
+        qhat = neighbour.qhat
+        if math.isfinite(request.layers) and request.layers > 2 and len(qhat) == 1:
+            qhat = qhat * int(request.layers)  # the neighbour is a core
+        seed = Seed(neighbour.d, neighbour.y_star, qhat, neighbour.rate)
+        jc, lc = scale(kind, request.layers)
         guess = math.hypot(neighbour.jd / jc, neighbour.lam / lc)
     elif theta == 0:
-        # Two layers without a coupling are two core modules, whose threshold takes no time.
+        # Layers without a coupling are core modules, whose threshold takes no time.
         core = bracket(lambda r: Chain(1, r * SCALE[kind][0]), kind, 1.0, request.width, 1e-9)
         seed, guess = core.seed, core.value
+    else:
+        seed = deep_seed(ray(kind, request.layers, theta, 1.0), kind)
     tol = min(1e-7, 1e-3 * request.width)
-    family = partial(ray, kind, theta)
+    family = partial(ray, kind, request.layers, theta)
     try:
         found = bracket(family, kind, guess, request.width, tol, seed)
     except NotConvergedError:
         if seed is None:
             raise
-        # The neighbour was too far away to start from: find the minimum by a scan.
-        found = bracket(family, kind, guess, request.width, tol)
-    low, high = ray(kind, theta, found.low), ray(kind, theta, found.high)
+        # The neighbour was too far away to start from: find the minimum by a scan, or in deep
+        # chains, where that takes long, from what they have in common.
+        common = deep_seed(family(1.0), kind)
+        found = bracket(family, kind, guess if common is None else 1.0, request.width, tol, common)
+    low, high = family(found.low), family(found.high)
     return BoundaryPoint(
         kind,
         theta,
@@ -122,7 +142,7 @@ def boundary_point(
         jd_error=0.5 * (high.jd - low.jd),
         lam_error=0.5 * (high.lam_left - low.lam_left),
         **_touching(found),
-        qhat=float(found.at_high.point.moments.qhat[0]),
+        qhat=tuple(map(float, found.at_high.point.moments.qhat)),
         rate=found.seed.rate,
         key=request.key,
     )
@@ -202,8 +222,9 @@ def _silent(_count: int) -> None:
 def load_point(kind: Kind, theta: float, request: Request, parts: Path) -> BoundaryPoint | None:
     """Return a finished point, or None if it is missing, damaged or of another request."""
     try:
-        point = BoundaryPoint(**json.loads(_path(kind, theta, parts).read_text("utf-8")))
-    except (FileNotFoundError, ValueError, TypeError):
+        stored = json.loads(_path(kind, theta, parts).read_text("utf-8"))
+        point = BoundaryPoint(**{**stored, "qhat": tuple(stored["qhat"])})
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None
     return point if point.key == request.key and abs(point.theta - theta) < 1e-12 else None
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Literal
 
 from rmtheory import checks
 from rmtheory.chain import Chain
 from rmtheory.errors import InvalidInputError, NotConvergedError
 from rmtheory.estimate import Estimate, Tier
 from rmtheory.local_entropy.continuation import CurveTracker
+from rmtheory.local_entropy.deep.replicated import replicated_entropy, replicated_internal
 from rmtheory.local_entropy.model import LocalModel
 from rmtheory.local_entropy.precise import precise_point, precise_ystar
 from rmtheory.local_entropy.q0 import q0_at
@@ -19,6 +21,9 @@ from rmtheory.local_entropy.start import count_zeros, guess_qhat
 from rmtheory.local_entropy.verdict import default_tol
 
 _QUADRATURE = "trapezoid quadrature, two resolutions"
+_OPERATOR = "transfer operator, two grids"
+
+Method = Literal["integral", "replicated"]
 
 #: Digits that the float64 quadrature can give; more are computed for one layer only.
 FLOAT_DIGITS = 12
@@ -63,20 +68,28 @@ class YStar:
 
 
 def local_entropy(
-    chain: Chain, d: checks.RealLike, y: checks.RealLike, digits: int | None = None
+    chain: Chain,
+    d: checks.RealLike,
+    y: checks.RealLike,
+    digits: int | None = None,
+    *,
+    method: Method = "integral",
 ) -> LocalEntropy:
     """Evaluate phi, S_I and S_E at the saddle point for given distance and y.
 
     Parameters
     ----------
     chain : Chain
-        One or two layers.
+        Any number of layers.
     d : real
         Half the normalised Hamming distance scale: q1 = 1 - 2d, 0 < d < 1/2.
     y : real
         Number of replicas, y > 0.
     digits : int, optional
-        Decimal digits wanted; up to 12 for two layers, any number for one.
+        Decimal digits wanted; up to 12 for two layers or more, any number for one.
+    method : {"integral", "replicated"}
+        The integrals (by the transfer operator for three layers or more), or at integer y from 2
+        to 40 the replicated transfer matrix.
 
     Examples
     --------
@@ -86,6 +99,10 @@ def local_entropy(
     0.03282716839 ± 6e-12 0.01875642059 ± 6e-12
     """
     exact_d, exact_y = _distance(d), _replicas(y)
+    if method == "replicated":
+        return _replicated(chain, exact_d, exact_y, digits)
+    if method != "integral":
+        raise InvalidInputError("method", method, "integral or replicated")
     model, precise = LocalModel(chain), _wants_precise(chain, digits)
     float_d, float_y = float(exact_d), float(exact_y)
     start = guess_qhat(model, float_d, float_y)
@@ -98,9 +115,9 @@ def local_entropy(
         qhat: tuple[Estimate, ...] = (point.qhat,)
     else:
         entropies = (
-            _estimate(moments.phi, solved.phi_error),
-            _estimate(moments.internal, solved.internal_error),
-            _estimate(moments.external, solved.external_error),
+            _estimate(model, moments.phi, solved.phi_error),
+            _estimate(model, moments.internal, solved.internal_error),
+            _estimate(model, moments.external, solved.external_error),
         )
         qhat = _conjugates(model, solved)
     return LocalEntropy(chain, float_d, float_y, *entropies, qhat, q0)
@@ -120,11 +137,11 @@ def ystar(
     Parameters
     ----------
     chain : Chain
-        One or two layers, J_D >= 0.
+        Any number of layers, J_D >= 0.
     d : real
         Distance, 0 < d < 1/2.
     digits : int, optional
-        Decimal digits wanted; up to 12 for two layers, any number for one.
+        Decimal digits wanted; up to 12 for two layers or more, any number for one.
     tol : float, optional
         Accuracy of S_I* aimed at, in place of `digits`.
     tracker : CurveTracker, optional
@@ -145,7 +162,7 @@ def ystar(
     tracker = CurveTracker(model) if tracker is None else tracker
     solved = tracker.solve(float(exact_d), tol or _tolerance(model, digits))
     if check_zeros:
-        zeros = count_zeros(model, solved.moments)
+        zeros = count_zeros(model, solved.moments, _reach(model, solved.moments.y))
         if zeros != 1:
             raise NotConvergedError(
                 f"S_E has {zeros} zeros in y at d = {float(exact_d):.10g}, so y* is not settled"
@@ -167,15 +184,15 @@ def ystar(
 
 def ystar_from(chain: Chain, d: float, solved: Refined) -> YStar:
     """Turn a solved point of the curve into a result."""
-    moments = solved.moments
+    moments, model = solved.moments, LocalModel(chain)
     return YStar(
         chain,
         d,
-        _estimate(moments.y, solved.y_error),
+        _estimate(model, moments.y, solved.y_error),
         # At y* phi is S_I*, and stationary in y and qhat: the better of the two to read.
-        _estimate(moments.phi, solved.phi_error),
-        _estimate(moments.slope, solved.slope_error),
-        _conjugates(LocalModel(chain), solved),
+        _estimate(model, moments.phi, solved.phi_error),
+        _estimate(model, moments.slope, solved.slope_error),
+        _conjugates(model, solved),
         solved.residual,
         _q0(chain, solved),
     )
@@ -217,14 +234,33 @@ def _tolerance(model: LocalModel, digits: int | None) -> float:
     return float(10.0 ** -min(checks.digits(digits), FLOAT_DIGITS))
 
 
-def _estimate(value: float, error: float) -> Estimate:
-    return Estimate(value, error, Tier.ESTIMATED, _QUADRATURE)
+def _reach(model: LocalModel, y: float) -> float:
+    """How far above y* other zeros of S_E are looked for: the transfer operator ends near 30."""
+    return min(4.0, max(1.25, 16 / y)) if model.deep else 4.0
+
+
+def _replicated(chain: Chain, d: Fraction, y: Fraction, digits: int | None) -> LocalEntropy:
+    if digits is not None:
+        raise InvalidInputError("digits", digits, "absent for the replicated matrix")
+    point = replicated_entropy(chain, d, int(y) if y.denominator == 1 else float(y))
+    phi, internal = point.phi, replicated_internal(point)
+    external = Estimate(
+        float(y) * (float(phi.value) - float(internal.value)),
+        float(y) * (float(phi.error) + float(internal.error)),
+        Tier.ESTIMATED,
+        internal.method,
+    )
+    return LocalEntropy(chain, point.d, point.y, phi, internal, external, point.qhat, None)
+
+
+def _estimate(model: LocalModel, value: float, error: float) -> Estimate:
+    return Estimate(value, error, Tier.ESTIMATED, _OPERATOR if model.deep else _QUADRATURE)
 
 
 def _conjugates(model: LocalModel, solved: Refined) -> tuple[Estimate, ...]:
     values = model.spread(solved.moments.qhat)
     errors = model.spread(solved.qhat_error)
-    return tuple(_estimate(float(v), float(e)) for v, e in zip(values, errors, strict=True))
+    return tuple(_estimate(model, float(v), float(e)) for v, e in zip(values, errors, strict=True))
 
 
 def _q0(chain: Chain, solved: Refined) -> Estimate | None:

@@ -49,7 +49,7 @@ class Monotonicity:
     #: Where the numerical curve hands over to the dilute gas of flips.
     d_join: float
     #: Slope there, numerical and of the gas, and the relative difference of S_I*; None where the
-    #: gas does not describe the limit, as for J_D above 0.6745.
+    #: gas does not describe the limit, as for J_D above 0.6745, and for more than two layers.
     slope_join: float
     slope_gas: float | None
     difference: float | None
@@ -57,12 +57,16 @@ class Monotonicity:
 
 def monotonicity(
     chain: Chain,
-    d_max: float = 0.45,
+    d_max: float | None = None,
     tol: float | None = None,
     tracker: CurveTracker | None = None,
     near: float | None = None,
 ) -> Monotonicity:
     """Decide whether S_I*(d) increases on 0 < d <= d_max.
+
+    `d_max` is 0.45 if not given, and 0.25 for three layers or more, where y* at larger distances is
+    beyond the transfer operator. For these the dilute gas is not known either: monotone then means
+    that the slope is positive down to the least distance reached and rises there, towards d = 0.
 
     Examples
     --------
@@ -70,9 +74,10 @@ def monotonicity(
     >>> print(monotonicity(Chain(1, 0.1)).verdict, "/", monotonicity(Chain(1, 0.06)).verdict)
     monotone / not monotone
     """
+    model = LocalModel(chain)
+    d_max = (0.25 if model.deep else 0.45) if d_max is None else d_max
     if not 0 < checks.exact_real("d_max", d_max) < 0.5:
         raise InvalidInputError("d_max", d_max, "strictly between 0 and 1/2")
-    model = LocalModel(chain)
     tol = default_tol(model) if tol is None else tol
     tracker = CurveTracker(model) if tracker is None else tracker
     scan = _scan(tracker, d_max)
@@ -89,15 +94,17 @@ def monotonicity(
     join = scan[-1]
     gas = _gas(chain, join.moments.d)
     difference = None if gas is None else join.moments.phi / gas.internal - 1
-    joined = (
-        gas is not None
-        and difference is not None
-        and len(slopes) > 1
-        and join.moments.slope > 0
-        and gas.slope > 0
-        and slopes[-1] > slopes[-2]
-        and abs(difference) < _CORRECTION * gas_correction(join.moments.d)
-    )
+    rising = len(slopes) > 1 and join.moments.slope > 0 and slopes[-1] > slopes[-2]
+    if model.deep:
+        joined = rising and len(slopes) > 2 and slopes[-2] > slopes[-3]
+    else:
+        joined = (
+            rising
+            and gas is not None
+            and difference is not None
+            and gas.slope > 0
+            and abs(difference) < _CORRECTION * gas_correction(join.moments.d)
+        )
     if value < -error:
         verdict = Verdict.NOT_MONOTONE
     elif value > error and joined:
@@ -123,6 +130,8 @@ def gas_correction(d: float) -> float:
 
 
 def _gas(chain: Chain, d: float) -> SmallDistance | None:
+    if chain.layers > 2:
+        return None
     try:
         return small_distance(chain, d)
     except OutsideValidityError:
@@ -138,7 +147,8 @@ def default_tol(model: LocalModel) -> float:
 
 def _scan(tracker: CurveTracker, d_max: float) -> list[Refined]:
     """Points from d_max downwards, until the flips are dilute or y* too large to go on."""
-    largest_y = 1000.0 if tracker.model.chain.layers == 1 else 100.0
+    model = tracker.model
+    largest_y = 13.0 if model.deep else 1000.0 if model.chain.layers == 1 else 100.0
     points: list[Refined] = []
     for d in d_max * 0.72 ** np.arange(60):
         try:

@@ -22,8 +22,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import optimize
+from scipy.interpolate import BarycentricInterpolator
 
 from rmtheory import checks
+from rmtheory.annealed import entropy as annealed_entropy
 from rmtheory.chain import Chain
 from rmtheory.errors import InvalidInputError, NotConvergedError
 from rmtheory.estimate import Estimate, Tier
@@ -38,7 +40,7 @@ _METHOD = "replicated transfer matrix, two resolutions"
 
 @dataclass(frozen=True)
 class Replicated:
-    """phi and the conjugate overlaps at integer y; S_I would need a derivative in y."""
+    """phi and the conjugate overlaps at integer y, per neuron."""
 
     chain: Chain
     d: float
@@ -47,7 +49,31 @@ class Replicated:
     qhat: tuple[Estimate, ...]
 
 
-def replicated_entropy(chain: Chain, d: checks.RealLike, y: int) -> Replicated:
+def replicated_internal(point: Replicated) -> Estimate:
+    """S_I = phi + dphi/dlog y from the exact values at the integers around, and at y = 1.
+
+    The derivative is that of the polynomial in log y through them; its error is estimated by
+    leaving out the last.
+    """
+    reach = 9
+    near = range(max(1, point.y - reach), min(MOST_REPLICAS, point.y + reach) + 1)
+    values = {
+        1: float(annealed_entropy(point.chain).value),
+        point.y: float(point.phi.value),
+    }
+    for y in near:
+        if y not in values:
+            values[y] = float(replicated_entropy(point.chain, point.d, y).phi.value)
+
+    def slope(integers: list[int]) -> float:
+        fit = BarycentricInterpolator(np.log(integers), [values[y] for y in integers])
+        return float(fit.derivative(math.log(point.y))) + values[point.y]
+
+    best, shorter = slope(list(near)), slope(list(near)[:-1])
+    return Estimate(best, abs(best - shorter) + 1e-12, Tier.ESTIMATED, _METHOD)
+
+
+def replicated_entropy(chain: Chain, d: checks.RealLike, y: float) -> Replicated:
     """Solve the saddle at integer `y` by the replicated transfer matrix, any L and infinity.
 
     Examples
