@@ -18,6 +18,7 @@ _JD, _LAM = 0.0, 0.42
 
 def _parameters(
     rays: int,
+    first: int,
     width: float,
     boundaries: list[str],
     depths: list[str],
@@ -27,6 +28,7 @@ def _parameters(
 ) -> Parameters:
     return {
         "rays": rays,
+        "first": first,
         "width": width,
         "boundaries": boundaries,
         "depths": depths,
@@ -124,8 +126,10 @@ FIGURE = Figure(
         "its infinite limit. Error bars are the brackets and are smaller than the markers."
     ),
     parameters={
-        Scale.TINY: _parameters(3, 1e-2, ["2"], ["2"], ["2"], [0.1, 0.2], 2),
+        # Rays further apart are no neighbours to each other: two close ones instead.
+        Scale.TINY: _parameters(25, 2, 1e-2, ["2"], ["2"], ["2"], [0.1, 0.2], 2),
         Scale.QUICK: _parameters(
+            4,
             4,
             3e-3,
             ["2", "3", "inf"],
@@ -135,6 +139,7 @@ FIGURE = Figure(
             7,
         ),
         Scale.PAPER: _parameters(
+            9,
             9,
             2e-4,
             ["2", "3", "5", "inf"],

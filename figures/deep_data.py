@@ -32,7 +32,8 @@ def compute(parameters: Parameters, progress: Progress) -> xr.Dataset:
     """Bracket the thresholds and follow the curves, keeping every finished piece of work."""
     rays, width = parameters["rays"], parameters["width"]
     boundaries: list[Work] = [
-        ("boundary", layers, {"rays": rays, "width": width}) for layers in parameters["boundaries"]
+        ("boundary", layers, {"rays": rays, "width": width, "first": parameters["first"]})
+        for layers in parameters["boundaries"]
     ]
     others = [layers for layers in parameters["depths"] if layers not in parameters["boundaries"]]
     ends: list[Work] = [("threshold", layers, {"width": width}) for layers in others]
@@ -85,11 +86,11 @@ def part(what: str, layers: str, numbers: dict[str, Any], folder: Path) -> list[
     return rows
 
 
-def boundary(layers: float, rays: int, width: float) -> list[dict[str, float]]:
-    """Points of the boundary of the representation manifold, from the J_D axis to lambda's."""
+def boundary(layers: float, rays: int, width: float, first: int) -> list[dict[str, float]]:
+    """Points of the boundary of the representation manifold on the first rays from the J_D axis."""
     request = Request(rays, width, math.inf if math.isinf(layers) else int(layers))
     points: list[BoundaryPoint] = []
-    for theta in request.angles():
+    for theta in request.angles()[:first]:
         points.append(boundary_point("rm", theta, request, points[-1] if points else None))
     names = ("jd", "lam", "d", "y_star", "internal")
     return [

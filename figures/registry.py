@@ -10,6 +10,7 @@ from figures.broken_symmetry import FIGURE as BROKEN_SYMMETRY
 from figures.capacity import FIGURE as CAPACITY
 from figures.counts import FIGURE as COUNTS
 from figures.deep_chains import FIGURE as DEEP_CHAINS
+from figures.deep_convergence import FIGURE as DEEP_CONVERGENCE
 from figures.dynamics_threshold import FIGURE as DYNAMICS_THRESHOLD
 from figures.figure import Figure, Scale
 from figures.local_entropies import FIGURE as LOCAL_ENTROPIES
@@ -32,6 +33,7 @@ FIGURES: dict[str, Figure] = {
         BROKEN_SYMMETRY,
         PHASE_DIAGRAM,
         DEEP_CHAINS,
+        DEEP_CONVERGENCE,
         COUNTS,
         DYNAMICS_THRESHOLD,
         THRESHOLDS,

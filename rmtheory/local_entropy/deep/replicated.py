@@ -200,6 +200,8 @@ class ReplicatedChain:
         """G' and its derivatives in the qhat; per layer for the infinite chain."""
         if self.chain.layers == math.inf:
             return self._infinite(float(qhat[0]))
+        if self.chain.layers == 1:
+            return self._only(float(qhat[0]))
         tilts = [np.exp(q * self._square) for q in qhat]
         vector, slope = self._last(float(qhat[-1]))
         right, log_norm = [vector], 0.0
@@ -218,6 +220,15 @@ class ReplicatedChain:
                 left = self._apply(tilted, transposed=True)
         gradient[-1] = tilted @ slope / (tilted @ vector)
         return math.log(total) + log_norm, gradient
+
+    def _only(self, qhat: float) -> tuple[float, Array]:
+        """One layer: a sum over the number m of replicas with spin +1."""
+        m, y = np.arange(self.y + 1), self.y
+        square = 0.5 * ((2 * m - y) ** 2 - y * y)
+        up, down = (_powers(self._p(s, 0, 0), y) for s in (1, -1))
+        terms = self._weight @ (up * down[:, ::-1]) * _binomials(y) * np.exp(qhat * square)
+        total = float(terms.sum())
+        return math.log(total), np.array([float(terms @ square) / total])
 
     def _infinite(self, qhat: float) -> tuple[float, Array]:
         tilt = np.exp(qhat * self._square)
