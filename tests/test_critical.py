@@ -129,8 +129,8 @@ def near_the_axis(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rays() -> None:
-    assert ray("rm", math.pi / 2, 1.0).jd == 0
-    assert ray("gap", 0.0, 1.0).lam_left == 0
+    assert ray("rm", 2, math.pi / 2, 1.0).jd == 0
+    assert ray("gap", 2, 0.0, 1.0).lam_left == 0
     assert Request(5, 1e-3).angles() == pytest.approx(np.linspace(0, math.pi / 2, 5))
     for points, width in ((2, 1e-3), (5, 1e-7), (5, 0.1)):
         with pytest.raises(InvalidInputError):
@@ -185,7 +185,7 @@ def test_a_distant_neighbour_does_no_harm() -> None:
         y_star_error=1e-3,
         internal=0.00318026,
         internal_error=1e-6,
-        qhat=0.237488,
+        qhat=(0.237488,),
         rate=1.13309,
         key=request.key,
     )
@@ -207,7 +207,7 @@ class Instant:
         if len(self.calls) >= self.most:
             raise KeyboardInterrupt
         self.calls.append((kind, theta, None if neighbour is None else neighbour.theta))
-        chain = ray(kind, theta, 1.0)
+        chain = ray(kind, 2, theta, 1.0)
         return BoundaryPoint(
             kind,
             theta,
@@ -221,7 +221,7 @@ class Instant:
             y_star_error=1e-3,
             internal=0.0,
             internal_error=1e-6,
-            qhat=0.2,
+            qhat=(0.2,),
             rate=1.0,
             key=request.key,
         )
@@ -292,3 +292,24 @@ def test_seeds_carry_over_between_couplings() -> None:
     """A seed for another number of unknowns is not used."""
     found = bracket(lambda x: Chain(1, x), "gap", 0.06, 1e-5, 1e-10, Seed(0.0159, 4.66, (0.1, 0.2)))
     assert found.low < CORE_GAP < found.high
+
+
+# --- three layers and more
+
+
+def test_rays_of_deep_chains_begin_at_the_core() -> None:
+    assert ray("rm", math.inf, 0.0, 1.0) == Chain(1, 0.0731)
+    assert ray("rm", 3, math.pi / 2, 1.0).layers == 3
+    assert Request(5, 1e-3, 3).key != Request(5, 1e-3).key
+    with pytest.raises(InvalidInputError, match="layers must be at least 2"):
+        Request(5, 1e-3, 1)
+    with pytest.raises(InvalidInputError, match="jd must be given when lam is sought"):
+        critical_coupling("inf", "lam")
+
+
+def test_lambda_c_of_the_infinite_chain() -> None:
+    """Between the values of a finer bracket, below that of two layers."""
+    found = critical_coupling("inf", "lam", jd=0.0, width=1e-2)
+    assert found.low < 0.3526 < found.high
+    assert_opposite(found)
+    assert found.y_star.value == pytest.approx(8.27, abs=0.1)
