@@ -48,7 +48,7 @@ def success_panel(axis: Axes, data: xr.Dataset) -> None:
     handles.append(Line2D([], [], color="0.2", linestyle="--", label=f"$J_{{Dc}}={critical:.3f}$"))
     handles.append(Line2D([], [], color="0.4", linestyle=":", label="paper"))
     sizes = sorted({int(n) for n in data["n"].values[data["group"].values == "core"]})
-    axis.set_xlim(right=1.12)  # room for the legend
+    axis.set_xlim(right=1.2)  # room for the legend
     title = f"$N={sizes[0]}$ (pale)\nto {sizes[-1]} (dark)"
     axis.legend(handles=handles, title=title, loc="center right")
     label_axes(axis, r"$J_D$", "fraction of samples solved")
