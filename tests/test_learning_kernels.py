@@ -114,9 +114,10 @@ def test_rows_end_with_what_does_not_learn() -> None:
     assert learning == len(state.j)
 
 
-def test_a_chunked_epoch_is_the_epoch() -> None:
+@pytest.mark.parametrize("rho", [0.2, 1.0])
+def test_a_chunked_epoch_is_the_epoch(rho: float) -> None:
     """To the bit, so that a run can stop after any batch."""
-    parameters, state = network(decay_in=0.1)
+    parameters, state = network(decay_in=0.1, rho_j=rho)
     inputs, labels = task(96, D, C)
     whole = train(parameters, state, inputs, labels)
     part = train(parameters, state, inputs, labels, torch.arange(48))

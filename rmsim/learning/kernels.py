@@ -31,8 +31,8 @@ _WORD, _HALF = ir.IntType(64), ir.IntType(32)
 
 def _vector_of(context: Any, array: Any) -> tuple[Any, int]:
     """Return the type of 16 numbers of `array`, and how they are aligned."""
-    vector = ir.VectorType(context.get_value_type(array.dtype), LANES)
-    return vector, array.dtype.bitwidth // 8
+    number = context.get_value_type(array.dtype)
+    return ir.VectorType(number, LANES), array.dtype.bitwidth // 8
 
 
 def _pointer(context: Any, builder: Any, kind: Any, array: Any, row: Any, vector: Any) -> Any:
@@ -105,32 +105,26 @@ row_field = _row(signs=False)
 row_sign = _row(signs=True)
 
 
+def _product(context: Any, builder: Any, kinds: Any, arguments: Any, column: Any) -> Any:
+    """Return row ``arguments[1]`` of array 0 times row `column` of array 2, lane by lane."""
+    vector, aligned = _vector_of(context, kinds[0])
+    one = _pointer(context, builder, kinds[0], arguments[0], arguments[1], vector)
+    two = _pointer(context, builder, kinds[2], arguments[2], column, vector)
+    return builder.fmul(builder.load(one, align=aligned), builder.load(two, align=aligned))
+
+
 def _lane_dot(typing_context: Any, one: Any, row: Any, two: Any, column: Any) -> Any:
     """Return the sum over lanes of ``one[row] * two[column]``."""
     signature = one.dtype(one, row, two, column)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        vector, aligned = _vector_of(context, signature.args[0])
-        left, right = (
-            builder.load(
-                _pointer(
-                    context, builder, signature.args[k], arguments[k], arguments[k + 1], vector
-                ),
-                align=aligned,
-            )
-            for k in (0, 2)
-        )
-        total = builder.fmul(left, right)
+        total = _product(context, builder, signature.args, arguments, arguments[3])
         width = LANES
         while width > 1:  # upper half onto the lower half
             width //= 2
-            halves = [
-                builder.shuffle_vector(
-                    total, total, ir.Constant(ir.VectorType(_HALF, width), list(part))
-                )
-                for part in (range(width), range(width, 2 * width))
-            ]
-            total = builder.fadd(*halves)
+            parts = [list(range(width)), list(range(width, 2 * width))]
+            masks = [ir.Constant(ir.VectorType(_HALF, width), part) for part in parts]
+            total = builder.fadd(*(builder.shuffle_vector(total, total, x) for x in masks))
         return builder.extract_element(total, ir.Constant(_HALF, 0))
 
     return signature, generate
@@ -141,16 +135,8 @@ def _lane_bits(typing_context: Any, one: Any, row: Any, two: Any, limit: Any) ->
     signature = types.uint32(one, row, two, limit)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        vector, aligned = _vector_of(context, signature.args[0])
-        left, right = (
-            builder.load(
-                _pointer(context, builder, signature.args[k], arguments[k], arguments[1], vector),
-                align=aligned,
-            )
-            for k in (0, 2)
-        )
-        product, most = builder.fmul(left, right), _splat(builder, arguments[3])
-        below = builder.fcmp_ordered("<=", product, most)
+        product = _product(context, builder, signature.args, arguments, arguments[1])
+        below = builder.fcmp_ordered("<=", product, _splat(builder, arguments[3]))
         return builder.zext(builder.bitcast(below, ir.IntType(LANES)), _HALF)
 
     return signature, generate
@@ -350,12 +336,10 @@ def learn_batches(
     words = np.empty((blocks, neurons), np.uint32)
     input_words = np.empty((blocks, x.shape[1]), np.uint32)
     learn_j, learn_in = np.empty_like(words), np.empty_like(words)
-    y = np.empty((blocks, classes, LANES), kind)
-    learn_out = np.empty((blocks, classes), np.uint32)
-    label_words = np.empty_like(learn_out)
-    one, two = np.empty((neurons, LANES), kind), np.empty((neurons, LANES), kind)
-    field, both, h = np.empty_like(one), np.empty_like(one), np.empty_like(one)
-    o = np.empty((classes, LANES), kind)
+    y, learn_out = np.empty((blocks, classes, LANES), kind), np.empty((blocks, classes), np.uint32)
+    one, o = np.empty((neurons, LANES), kind), np.empty((classes, LANES), kind)
+    two, field, both = np.empty_like(one), np.empty_like(one), np.empty_like(one)
+    h, label_words = np.empty_like(one), np.empty_like(learn_out)
     size = max(neurons, x.shape[1], classes)
     zero, ones = np.zeros((size, LANES), kind), np.ones((size, LANES), kind)
     for start in range(0, len(order), batch):
@@ -390,8 +374,8 @@ def learn_batches(
                 _signs(inputs[block], ones, input_words[block])
                 _reinforce(feed, learn_in[block], pre, input_words[block], protocol.rate_in)
             else:
-                post, given = states[block], inputs[block]
-                _reinforce_reals(feed, learn_in[block], post, given, protocol.rate_in)
+                gates, post = learn_in[block], states[block]
+                _reinforce_reals(feed, gates, post, inputs[block], protocol.rate_in)
         _shrink(recurrent, protocol.decay_j)
         _shrink(feed, protocol.decay_in)
         _shrink(readout, protocol.decay_out)
@@ -401,8 +385,8 @@ def learn_batches(
 def infer_samples(x: Any, recurrent: Any, feed: Any, sweeps: int, out: Any, part: Any) -> None:
     """Write the states of samples ``part[0]`` to ``part[1]`` under their input into `out`."""
     kind, neurons = recurrent.values.dtype, out.shape[1]
-    one, two = np.empty((neurons, LANES), kind), np.empty((neurons, LANES), kind)
-    field = np.empty_like(one)
+    one = np.empty((neurons, LANES), kind)
+    two, field = np.empty_like(one), np.empty_like(one)
     inputs, zero = np.empty((x.shape[1], LANES), kind), np.zeros((neurons, LANES), kind)
     for first in range(part[0], part[1], LANES):
         chosen = np.arange(first, min(part[1], first + LANES))
