@@ -14,11 +14,11 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure as Picture
 
-from figures.figure import JOBS, Figure, Parameters, Progress, Scale
+from figures.figure import Figure, Parameters, Progress, Scale
 from figures.plotting import label_axes, panels
-from figures.unfinished import parts_folder
+from figures.sweeps import swept
 from rmsim.network import Network
-from rmsim.sweep import Grid, Local, Sweep, collect, run_sweep
+from rmsim.sweep import Grid, Sweep, collect
 from rmtheory.chain import Chain
 
 SEED = 0
@@ -76,16 +76,8 @@ def compute(parameters: Parameters, progress: Progress) -> xr.Dataset:
         SEED,
         cost=lambda point: 1.8 ** float(point["n"]),
     )
-    with parts_folder() as folder:
-        report = run_sweep(
-            sweep,
-            folder / "bethe",
-            Local(JOBS),
-            on_progress=lambda state: progress(state.done, state.asked),
-        )
-        if not report.complete:
-            raise RuntimeError(f"points of the comparison failed: {report.failures}")
-        raw = collect(folder / "bethe", sweep, dims=_DIMS)
+    with swept({"bethe": sweep}, progress) as folders:
+        raw = collect(folders["bethe"], sweep, dims=_DIMS)
     return _samples(raw.sel(n=sizes[-1], drop=True), parameters["drawn"]).merge(_summary(raw))
 
 

@@ -25,7 +25,7 @@ _LOADS = {"1": [0.02, 0.3], "2": [0.02, 0.5], "3": [0.35, 0.9], "5": [0.4, 1.0],
 def _parameters(
     series: dict[str, tuple[list[int], int]],
     printed: tuple[list[int], list[int], int],
-    overlaps: tuple[int, int],
+    overlaps: tuple[int, int, int],
     max_epochs: int = 300,
 ) -> Parameters:
     return {
@@ -36,7 +36,7 @@ def _parameters(
         # The protocol as printed: depths, sizes, trials, over all loads.
         "printed": [*printed],
         "printed_loads": [0.02, 1.0],
-        # Depth and size whose overlaps are shown.
+        # Depth and size whose overlaps are shown, and over how many trials nearest to P_max.
         "overlaps": [*overlaps],
         "max_epochs": max_epochs,
     }
@@ -67,9 +67,11 @@ def compute(parameters: Parameters, progress: Progress) -> xr.Dataset:
     sweep = sweep_of(designs, parameters["seed"])
     with swept({"capacity": sweep}, progress) as folders:
         raw = gather(folders["capacity"], sweep)
-    depth, size = parameters["overlaps"]
+    depth, size, nearest = parameters["overlaps"]
     data = analyse(raw, seed=parameters["seed"])
-    by_layer = overlaps_by_layer(raw, "reconstruction", depth, size, seed=parameters["seed"])
+    by_layer = overlaps_by_layer(
+        raw, "reconstruction", depth, size, nearest=nearest, seed=parameters["seed"]
+    )
     data = data.merge(by_layer).assign_coords(
         overlap_protocol="reconstruction", overlap_layers=depth, overlap_n=size
     )
@@ -118,7 +120,7 @@ FIGURE = Figure(
     ),
     parameters={
         Scale.TINY: _parameters(
-            {"2": ([20, 30], 6), "3": ([20, 30], 6)}, ([2], [20], 2), (3, 30), 20
+            {"2": ([20, 30], 6), "3": ([20, 30], 6)}, ([2], [20], 2), (3, 30, 3), 20
         ),
         Scale.QUICK: _parameters(
             {
@@ -129,16 +131,18 @@ FIGURE = Figure(
                 "7": ([60, 80, 100], 6),
             },
             ([2, 3], [60], 6),
-            (7, 100),
+            (7, 100, 3),
         ),
         # Most of it at L = 7, N = 2000: P L N^2 operations a sweep, 20 sweeps a batch, 300 epochs.
         Scale.PAPER: _parameters(
             {layers: ([200, 400, 800, 1200, 1600, 2000], 40) for layers in _LOADS},
             ([2, 3, 5], [200, 400, 800], 20),
-            (7, 2000),
+            (7, 2000, 10),
         ),
     },
     compute=compute,
     plot=plot,
     seed=_SEED,
+    # From the quick scale, whose cost grows like L N^3: 6 trials at L = 7, N = 100 take 24 s.
+    core_hours={Scale.PAPER: 1500.0},
 )

@@ -205,4 +205,5 @@ FIGURE = Figure(
     plot=plot,
     version=2,
     seed=SEED,
+    core_hours={Scale.PAPER: 0.7},
 )

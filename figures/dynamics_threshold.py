@@ -93,15 +93,15 @@ FIGURE = Figure(
         ),
         Scale.QUICK: _parameters(
             {
-                "100": [0.26, 0.50, 9],
-                "200": [0.40, 0.54, 8],
-                "400": [0.49, 0.61, 7],
-                "800": [0.575, 0.655, 6],
+                "100": [0.26, 0.50, 7],
+                "200": [0.40, 0.54, 6],
+                "400": [0.49, 0.61, 5],
+                "800": [0.575, 0.655, 5],
             },
             40,
             1000,
-            ([100, 200], 9, 40),
-            ([10, 15, 20, 25, 30], 150, 10_000),
+            ([100, 200], 7, 30),
+            ([10, 15, 20, 25, 30], 100, 10_000),
         ),
         # Six days of one core, nearly all of it at N = 8000, where 21 values x 1000 samples x 700
         # sweeps read 256 MB of couplings each; rmsim thresholds does the same on a cluster.
@@ -123,4 +123,5 @@ FIGURE = Figure(
     compute=compute,
     plot=plot,
     seed=_SEED,
+    core_hours={Scale.PAPER: 144.0},
 )

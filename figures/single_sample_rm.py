@@ -14,12 +14,12 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure as Picture
 
-from figures.figure import JOBS, Figure, Parameters, Progress, Scale
+from figures.figure import Figure, Parameters, Progress, Scale
 from figures.plotting import label_axes, panels
-from figures.unfinished import parts_folder
+from figures.sweeps import swept
 from rmsim import compare
 from rmsim.network import Network
-from rmsim.sweep import Grid, Local, Sweep, collect, run_sweep
+from rmsim.sweep import Grid, Sweep, collect
 from rmsim.sweep.grid import Scalar
 from rmtheory.chain import Chain
 from rmtheory.local_entropy.curve import curve
@@ -86,17 +86,9 @@ def compute(parameters: Parameters, progress: Progress) -> xr.Dataset:
         SEED,
         paired=("source",),
     )
-    with parts_folder() as folder:
-        report = run_sweep(
-            sweep,
-            folder / "around",
-            Local(JOBS),
-            on_progress=lambda state: progress(state.done, state.asked),
-        )
-        if not report.complete:
-            raise RuntimeError(f"points of the sweep failed: {report.failures}")
-        dims = {"entropy": ("d",), "mutual_entropy": ("d",), "at_distance": ("flips",)}
-        raw = collect(folder / "around", sweep, dims=dims)
+    dims = {"entropy": ("d",), "mutual_entropy": ("d",), "at_distance": ("flips",)}
+    with swept({"around": sweep}, progress) as folders:
+        raw = collect(folders["around"], sweep, dims=dims)
     data = _averages(raw.assign_coords(d=parameters["distances"], flips=[1, 2]))
     return data.merge(_theory(parameters))
 

@@ -13,20 +13,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure as Picture
 
-from figures.figure import JOBS, Figure, Parameters, Progress, Scale
+from figures.figure import Figure, Parameters, Progress, Scale
 from figures.plotting import DOUBLE
-from figures.threshold_panels import (
-    chain_panel,
-    iterations_panel,
-    sizes_panel,
-    speed_panel,
-    success_panel,
-)
-from figures.unfinished import parts_folder
-from rmsim.sweep import Grid, Local, Sweep, run_sweep
-from rmsim.thresholds import analyse, gather
-from rmsim.thresholds.measure import batches
-from rmtheory.errors import NotConvergedError
+from figures.sweeps import swept
+from rmsim.sweep import Grid, Sweep
 from rmtheory.local_entropy.critical import critical_coupling
 
 _SEED = 1
@@ -111,6 +101,8 @@ _DEFAULTS: dict[str, Any] = {"layers": 1, "p": 1.0, "dr": 0.0, "max_sweeps": 100
 
 def sweep_over(series: list[dict[str, Any]], seed: int) -> Sweep:
     """Return one sweep over some series: processes are started once for all of them."""
+    from rmsim.thresholds.measure import batches  # needs torch, which the list of figures does not
+
     rows: list[tuple[Any, ...]] = []
     for one in series:
         point = {**_DEFAULTS, **one["settings"], "n": one["n"], "jd": 0.0, "lam": 0.0}
@@ -137,19 +129,11 @@ def _cost(point: dict[str, Any]) -> float:
 
 def compute(parameters: Parameters, progress: Progress) -> xr.Dataset:
     """Measure all series in one sweep, every batch kept once it is there."""
+    from rmsim.thresholds import analyse, gather
+
     series, seed = parameters["series"], parameters["seed"]
-    sweep = sweep_over(series, seed)
-    with parts_folder() as folder:
-        report = run_sweep(
-            sweep,
-            folder / "thresholds",
-            Local(JOBS),
-            on_progress=lambda state: progress(state.done, state.asked),
-        )
-        if report.failures:
-            first = report.failures[0]
-            raise NotConvergedError(f"{len(report.failures)} points failed, first: {first}")
-        raws = [gather(folder / "thresholds", sweep_over([one], seed)) for one in series]
+    with swept({"thresholds": sweep_over(series, seed)}, progress) as folders:
+        raws = [gather(folders["thresholds"], sweep_over([one], seed)) for one in series]
     found = [
         analyse(raw, one["control"], seed=seed).isel(n=0)
         for raw, one in zip(raws, series, strict=True)
@@ -216,6 +200,14 @@ def _theory(width: float) -> xr.Dataset:
 
 def plot(data: xr.Dataset) -> Picture:
     """Draw the five panels."""
+    from figures.threshold_panels import (
+        chain_panel,
+        iterations_panel,
+        sizes_panel,
+        speed_panel,
+        success_panel,
+    )
+
     picture = Picture(figsize=(DOUBLE, 4.7), layout="constrained")
     axes = picture.subplot_mosaic("aab;cde")
     drawers = (success_panel, sizes_panel, iterations_panel, speed_panel, chain_panel)
@@ -325,4 +317,5 @@ FIGURE = Figure(
     compute=compute,
     plot=plot,
     seed=_SEED,
+    core_hours={Scale.PAPER: 20.0},
 )

@@ -36,7 +36,6 @@ COMING = {
     "single_double",
     "symmetric_rules",
     "symmetry_evolution",
-    "thresholds",
 }
 
 
