@@ -11,6 +11,11 @@ Four kinds of things, and nothing else:
 * Pure functions that only look: :func:`phases`, :func:`infer`, :func:`predict`, :func:`accuracy`,
   :func:`measure`.
 
+:func:`batch_step` and :func:`phases` are tensor operations, the same on every device. On a CPU
+:func:`train`, :func:`infer` and :func:`measure` take compiled routes: sparse networks in rows
+(:mod:`rmsim.learning.sparse`), dense ones by their flips (:mod:`rmsim.learning.flips`). The results
+are the same up to rounding, which now and then decides the sign of a field near zero.
+
 Inputs are arrays (samples, D) of any real type, labels class numbers (samples); states of neurons
 have shape (samples, layers, n).
 
