@@ -20,7 +20,7 @@ from figures.cli import run
 from figures.failures import Failure, failures, remember
 from figures.figure import Figure, Scale
 from figures.registry import FIGURES
-from figures.report import Results, State, gather, write
+from figures.report import Results, Run, State, gather, write
 from figures.report.publish import PAGE, README, RESULTS, reproduce_page, with_headline
 from rmtheory import NotConvergedError, store
 
@@ -222,6 +222,19 @@ def test_damaged_notes_of_failures_do_no_harm(tmp_path: Path) -> None:
     assert failures(tmp_path) == {}
     remember(tmp_path, "b", Failure("tiny", "m"))
     assert list(failures(tmp_path)) == ["b"]
+
+
+def test_results_of_other_data_sets_are_kept() -> None:
+    run = Run("quick", "0", "c", "no", "today", 1.0)
+    stability, counts = "loss of stability", "relative second moment"
+    earlier = Results(
+        {stability: Ours(1.0, 0.1), counts: Ours(2.0, 0.1), "gone": Ours(3.0, 0.1)},
+        {"stability": run, "counts": run},
+    )
+    newer = replace(run, date="tomorrow")
+    together = Results({}, {"stability": newer}).over(earlier)
+    assert together.numbers == {counts: Ours(2.0, 0.1)}  # its own claims are asked again
+    assert together.runs == {"counts": run, "stability": newer}
 
 
 def test_published_pages_are_what_the_claims_give() -> None:

@@ -69,7 +69,12 @@ def with_headline(readme: str, results: Results) -> str:
 
 
 def publish(results: Results) -> tuple[Path, ...]:
-    """Write results.json, reproduce.md and the table of the README."""
+    """Write results.json, reproduce.md and the table of the README.
+
+    Data sets that these results lack keep the numbers that were published of them.
+    """
+    if RESULTS.exists():
+        results = results.over(Results.from_json(RESULTS.read_text("utf-8")))
     readme = with_headline(README.read_text("utf-8"), results)
     write_text(RESULTS, results.to_json())
     write_text(PAGE, reproduce_page(results))

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 import xarray as xr
 
-from figures.claims import SECTIONS, Claim, Judged, Ours, Verdict, judge
+from figures.claims import CLAIMS, SECTIONS, Claim, Judged, Ours, Verdict, judge
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,17 @@ class Results:
         """Return how many claims of a section have each verdict."""
         verdicts = [self.judged(claim).verdict for claim in SECTIONS[title]]
         return {verdict: verdicts.count(verdict) for verdict in Verdict}
+
+    def over(self, earlier: Results) -> Results:
+        """Return these results, and the earlier ones of data sets that are not among these."""
+        kept = {
+            claim.key: earlier.numbers[claim.key]
+            for claim in CLAIMS
+            if claim.data not in self.runs and claim.key in earlier.numbers
+        }
+        return Results(
+            {**kept, **self.numbers}, dict(sorted({**earlier.runs, **self.runs}.items()))
+        )
 
     def to_json(self) -> str:
         """Return everything as JSON."""
