@@ -53,7 +53,7 @@ class LocalEntropy:
         Field, distance per neuron, and entropy per neuron; gamma grows, d falls.
     mutual : ndarray
         Distance (1 - <m^2>)/2 between two of the fixed points at d, which is the d of the theory's
-        S_I*(d); between d and 2d(1 - d).
+        S_I*(d); at most 2d(1 - d).
     failed : tuple of (float, str)
         Fields that were tried without convergence, and what happened there.
     """
