@@ -26,6 +26,9 @@ CASES: dict[str, dict[str, Any]] = {
     "no warm-up": {"warmup": 0, "free": 2},
     "approximate": {"scheme": "approximate"},
     "frozen": {"eta_j": 0.0, "eta_in": 0.0},
+    "dense input to the first": {**CHAIN, "rho_in": 1.0},
+    "no readout": {"readout": "none"},
+    "no readout, large batch": {"readout": "none", "batch": 37},
 }
 
 

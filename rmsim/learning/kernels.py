@@ -256,7 +256,7 @@ def _reinforce(rows: Any, gates: Any, post: Any, pre: Any, rate: Any) -> None:
 
     Of the lanes where neuron i learns, those where i and k agree count 1, the others -1.
     """
-    for i in range(len(gates)):
+    for i in range(len(rows.ends)):  # no rows, no gates: a network without readout
         if gates[i] != 0:
             learning = popcount(gates[i])
             for e in range(rows.bounds[i], rows.ends[i]):
@@ -268,7 +268,7 @@ def _reinforce(rows: Any, gates: Any, post: Any, pre: Any, rate: Any) -> None:
 def _reinforce_reals(rows: Any, gates: Any, s: Any, x: Any, rate: Any) -> None:
     """Do it for inputs that are any numbers."""
     g = np.empty((1, LANES), s.dtype)
-    for i in range(len(gates)):
+    for i in range(len(rows.ends)):
         if gates[i] != 0:
             for lane in range(LANES):
                 g[0, lane] = s[i, lane] if gates[i] >> lane & 1 else s.dtype.type(0)

@@ -16,7 +16,6 @@ from rmsim.couplings import AdjacencyCouplings, DenseChain
 from rmsim.learning import kernels
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.plasticity import fan_in
-from rmsim.learning.projection import Projection
 from rmsim.learning.state import State
 from rmsim.threads import run_parts, shares, thread_count
 
@@ -58,7 +57,7 @@ def learn_compiled_(
 ) -> None:
     """Learn the samples `order` in place; a last batch may be smaller."""
     recurrent, places = recurrent_rows(state)
-    feed, readout = projection_rows(state.w_in), readout_rows(state)
+    feed, readout = input_rows(state), readout_rows(state)
     arrays = (x.to(state.dtype).contiguous().numpy(), y.contiguous().numpy())
     samples, whole = order.numpy(), len(order) - len(order) % parameters.batch
     for part, batch in ((samples[:whole], parameters.batch), (samples[whole:], len(order) - whole)):
@@ -76,13 +75,13 @@ def learn_compiled_(
     state.j.copy_(torch.from_numpy(recurrent.values[places]))
     state.w_in.values.copy_(torch.from_numpy(feed.values).view(state.w_in.values.shape))
     read = state.a_out
-    state.w_out[:, read] = torch.from_numpy(readout.values).view(len(state.w_out), -1)
+    state.w_out[:, read] = torch.from_numpy(readout.values).view(len(state.w_out), int(read.sum()))
 
 
 def infer_compiled(parameters: Parameters, state: State, x: torch.Tensor) -> torch.Tensor:
     """Return the states at inference, int8, (samples, layers, n)."""
     recurrent, _ = recurrent_rows(state)
-    feed = projection_rows(state.w_in)
+    feed = input_rows(state)
     out = np.empty((len(x), parameters.neurons), np.int8)
     inputs = x.to(state.dtype).contiguous().numpy()
     threads = thread_count(len(x), _GRAIN)
@@ -123,8 +122,12 @@ def recurrent_rows(state: State) -> tuple[kernels.Rows, Any]:
     return kernels.Rows(bounds, ends, columns, values), places
 
 
-def projection_rows(projection: Projection) -> kernels.Rows:
-    """Return W_in as compressed rows with values of their own, full rows if it is dense."""
+def input_rows(state: State) -> kernels.Rows:
+    """Return W_in as compressed rows with values of their own, full rows if it is dense.
+
+    Rows of neurons that do not see the input are there, but no entry of them learns.
+    """
+    projection = state.w_in
     if projection.bounds is None or projection.columns is None:
         height, width = projection.shape
         bounds = np.arange(height + 1) * width
@@ -133,7 +136,8 @@ def projection_rows(projection: Projection) -> kernels.Rows:
         bounds = projection.bounds.numpy()
         columns = projection.columns.numpy().view(np.uint32)
     values = projection.values.numpy().flatten()
-    return kernels.Rows(bounds, bounds[1:].copy(), columns, values)
+    ends = np.where(state.a_in.numpy(), bounds[1:], bounds[:-1])
+    return kernels.Rows(bounds, ends, columns, values)
 
 
 def readout_rows(state: State) -> kernels.Rows:
