@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from figures.cli import run as run_figures
+from rmsim.cli import run as run_rmsim
 from rmtheory.cli import run as run_rmtheory
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,8 +51,7 @@ def test_command_lines_print_what_is_shown(
     if words[:3] == ["python", "-m", "figures"]:
         run_figures(words[3:])
     else:
-        assert words[0] == "rmtheory"
-        run_rmtheory(words[1:])
+        {"rmtheory": run_rmtheory, "rmsim": run_rmsim}[words[0]](words[1:])
     captured = capsys.readouterr()
     assert _lines(captured.out + captured.err) == _lines(shown)
 

@@ -188,6 +188,7 @@ def test_other_data_are_refused(tmp_path: Path) -> None:
         run(plan(train_samples=4000), DATA, tmp_path / "x", 1, device="cpu")
     with pytest.raises(InvalidInputError, match="such that 10 classes fit"):
         trained(tmp_path / "small", 1, plan(n=9))
+    assert not (tmp_path / "small").exists()
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "pickle", "text", "headless"])

@@ -82,6 +82,9 @@ class Plan:
         """Return the part of `dataset` that is used; refuse another data set."""
         if dataset.name != self.dataset:
             raise InvalidInputError("dataset", dataset.name, f"{self.dataset}, as planned")
+        if self.parameters.neurons < dataset.classes:  # before a folder is made
+            allowed = f"such that {dataset.classes} classes fit, N >= C"
+            raise InvalidInputError("n", self.parameters.n, allowed)
         train = len(dataset.train) if self.train_samples is None else self.train_samples
         test = len(dataset.test) if self.test_samples is None else self.test_samples
         checks.integer("train_samples", train, 1, len(dataset.train))
