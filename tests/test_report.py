@@ -62,6 +62,11 @@ def _number(value: float, error: float) -> xr.Dataset:
         ({"relation": Relation.ABOVE}, 0.02, 0.01, Verdict.DIFFERS, "differs by 5.0 σ"),
         ({"relation": Relation.BELOW}, -5.0, 0.1, Verdict.AGREES, "agrees"),
         ({"relation": Relation.BELOW}, 0.12, 0.01, Verdict.DIFFERS, "differs by 5.0 σ"),
+        # Within two errors of its edge an inequality is neither confirmed nor refuted.
+        ({"relation": Relation.ABOVE}, 0.088, 0.01, Verdict.UNTESTED, "not resolved at this scale"),
+        ({"relation": Relation.ABOVE}, 0.05, 0.01, Verdict.UNTESTED, "not resolved at this scale"),
+        ({"relation": Relation.ABOVE}, 0.091, 0.01, Verdict.AGREES, "agrees"),
+        ({"relation": Relation.BELOW}, 0.06, 0.01, Verdict.UNTESTED, "not resolved at this scale"),
     ],
 )
 def test_verdict_follows_from_value_and_error(

@@ -8,6 +8,7 @@ from figures.claims.algorithms import ALGORITHMS
 from figures.claims.capacity import CAPACITY
 from figures.claims.claim import (
     AGREEMENT,
+    RESOLUTION,
     Claim,
     Judged,
     Ours,
@@ -37,6 +38,7 @@ CLAIMS: tuple[Claim, ...] = tuple(claim for claims in SECTIONS.values() for clai
 __all__ = [
     "AGREEMENT",
     "CLAIMS",
+    "RESOLUTION",
     "SECTIONS",
     "Claim",
     "Judged",

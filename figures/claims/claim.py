@@ -16,6 +16,9 @@ import xarray as xr
 #: Deviations of at most so many errors agree.
 AGREEMENT = 3.0
 
+#: An inequality is confirmed if it holds by at least so many errors.
+RESOLUTION = 2.0
+
 
 class Relation(StrEnum):
     """What the paper says of the quantity and its number."""
@@ -147,15 +150,32 @@ class Judged:
         return excess / self.ours.error if self.ours.error > 0 else math.inf
 
     @property
+    def resolved(self) -> bool:
+        """Whether our error is small enough to say something.
+
+        A number may be compared whatever its error; of an inequality nothing is said by a value
+        within :data:`RESOLUTION` errors of its edge.
+        """
+        if self.ours is None:
+            return False
+        if self.claim.relation is Relation.EQUAL or self.sigmas > AGREEMENT:
+            return True
+        edge = self.ours.value - self.claim.number
+        margin = (edge if self.claim.relation is Relation.ABOVE else -edge) + self.claim.slack
+        return margin >= RESOLUTION * self.ours.error
+
+    @property
     def verdict(self) -> Verdict:
         """Agrees if the violation is at most :data:`AGREEMENT` errors."""
-        if self.ours is None:
+        if not self.resolved:
             return Verdict.UNTESTED
         return Verdict.AGREES if self.sigmas <= AGREEMENT else Verdict.DIFFERS
 
     @property
     def text(self) -> str:
         """The verdict in words: how far it differs."""
+        if self.ours is not None and not self.resolved:
+            return "not resolved at this scale"
         if self.verdict is not Verdict.DIFFERS:
             return str(self.verdict)
         assert self.ours is not None

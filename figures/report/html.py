@@ -86,8 +86,8 @@ def _summary(report: Report) -> str:
 
 def _claims(title: str, judged: Sequence[Judged]) -> str:
     """The claims of a section: those tested open to the eye, the others folded."""
-    tested = [one for one in judged if one.verdict is not Verdict.UNTESTED]
-    untested = [one for one in judged if one.verdict is Verdict.UNTESTED]
+    tested = [one for one in judged if one.ours is not None]
+    untested = [one for one in judged if one.ours is None]
     parts = [f"<h2 id='{_anchor(title)}'>{title}</h2>"]
     if tested:
         parts.append(_table(tested))

@@ -6,15 +6,16 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 
-from figures.claims import AGREEMENT, CLAIMS, SECTIONS, Claim, Judged, Verdict
+from figures.claims import AGREEMENT, CLAIMS, RESOLUTION, SECTIONS, Claim, Judged, Verdict
 from figures.report.gather import Report, State
 from figures.report.results import Results
 
 #: How the verdicts are to be read.
 RULE = (
     f"A number *agrees* if it is at most {AGREEMENT:g} of our errors away from what the paper "
-    "prints, half a unit of the last printed digit granted. *Not tested at this scale* means that "
-    "the runs at hand do not reach the size, the epochs or the data of the claim."
+    "prints, half a unit of the last printed digit granted; an inequality must hold by "
+    f"{RESOLUTION:g} errors, or it is not resolved. *Not tested at this scale* means that the runs "
+    "at hand do not reach the size, the epochs or the data of the claim."
 )
 
 #: Verdict -> heading of its column in the table of sections.
@@ -69,7 +70,7 @@ def headline(results: Results) -> str:
             _stressed(results.judged(claim)),
         )
         for claim in CLAIMS
-        if claim.headline and claim.key in results.numbers
+        if claim.headline and results.judged(claim).verdict is not Verdict.UNTESTED
     )
     return table(("quantity", "paper", "ours", "verdict"), rows)
 
