@@ -129,8 +129,8 @@ FIGURE = Figure(
         # Rays further apart are no neighbours to each other: two close ones instead.
         Scale.TINY: _parameters(25, 2, 1e-2, ["2"], ["2"], ["2"], [0.1, 0.2], 2),
         Scale.QUICK: _parameters(
-            4,
-            4,
+            3,
+            3,
             3e-3,
             ["2", "3", "inf"],
             ["2", "3", "4", "5", "8", "inf"],

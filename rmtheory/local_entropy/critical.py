@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from scipy import optimize
 
 from rmtheory import checks
 from rmtheory.chain import Chain
@@ -205,18 +206,35 @@ def bracket(
     return Bracket(kind, low, high, at_low, at_high)
 
 
+#: Shape of the boundary between its ends: J_D/J_c = 1 - (lambda/lambda_c)^p, found for two layers.
+_SHAPE = 2.36
+
+
 def deep_seed(chain: Chain, kind: Kind) -> Seed | None:
-    """Return roughly where three layers or more touch: a scan of their curve would take longer."""
+    """Return roughly where three layers or more touch: a scan of their curve would take longer.
+
+    Between the axes d, y* and qhat pass from those of the core to those at J_D = 0.
+    """
     if chain.layers <= 2:
         return None
-    inside = 0.14 + 0.15 / chain.layers
-    qhat = np.array([inside])
+    share = min(1.0, abs(chain.lam_right) / axis_guess(chain.layers, kind)) ** 2
+    core, inside, end = (0.238, 0.14 + 0.15 / chain.layers, 0.1)
+    qhat = np.array([(1 - share) * core + share * inside])
     if math.isfinite(chain.layers):
-        qhat = np.full(int(chain.layers), inside)
-        qhat[[0, -1]] = 0.1
+        qhat = np.repeat(qhat, int(chain.layers))
+        qhat[[0, -1]] = (1 - share) * core + share * end
     if kind == "rm":
-        return Seed(0.0062, 8.6, tuple(qhat))
+        return Seed(0.0057 + 0.001 * share, 8.5, tuple(qhat))
     return Seed(0.016, 5.0, tuple(1.6 * qhat))
+
+
+def deep_radius(theta: float) -> float:
+    """Return where a ray (J_D/J_c, lambda/lambda_c) = R (cos, sin) meets the boundary, roughly."""
+    return float(
+        optimize.brentq(
+            lambda r: r * math.cos(theta) + (r * math.sin(theta)) ** _SHAPE - 1, 0.0, 2.0
+        )
+    )
 
 
 def _family(
@@ -273,6 +291,12 @@ def _guess(layers: int | float, coupling: Coupling, kind: Kind, other: float | N
     if layers == 1:
         return core
     end = axis_guess(layers, kind)
+    if layers > 2:
+        given = abs(other or 0.0) / (core if coupling == "lam" else end)
+        given = min(given, 0.999)
+        if coupling == "lam":
+            return float(end * (1 - given) ** (1 / _SHAPE))
+        return float(core * (1 - given**_SHAPE))
     if coupling == "lam":
         share = 1 - min(abs(other or 0.0) / core, 0.999)
         return end * math.sqrt(share)

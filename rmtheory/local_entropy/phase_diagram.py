@@ -25,7 +25,15 @@ from rmtheory import checks
 from rmtheory.chain import Chain
 from rmtheory.errors import InvalidInputError, NotConvergedError
 from rmtheory.files import write_text
-from rmtheory.local_entropy.critical import Bracket, Kind, Seed, axis_guess, bracket, deep_seed
+from rmtheory.local_entropy.critical import (
+    Bracket,
+    Kind,
+    Seed,
+    axis_guess,
+    bracket,
+    deep_radius,
+    deep_seed,
+)
 from rmtheory.processes import in_order
 from rmtheory.provenance import parameters_hash
 
@@ -109,19 +117,18 @@ def boundary_point(
 ) -> BoundaryPoint:
     """Bracket the boundary on one ray."""
     seed, guess = None, 1.0
-    if neighbour is not None:
-        qhat = neighbour.qhat
-        if math.isfinite(request.layers) and request.layers > 2 and len(qhat) == 1:
-            qhat = qhat * int(request.layers)  # the neighbour is a core
-        seed = Seed(neighbour.d, neighbour.y_star, qhat, neighbour.rate)
+    if request.layers > 2 and theta > 0:
+        # What is known of the shape of the boundary is closer than a neighbour on another ray.
+        guess = deep_radius(theta)
+        seed = deep_seed(ray(kind, request.layers, theta, guess), kind)
+    elif neighbour is not None:
+        seed = Seed(neighbour.d, neighbour.y_star, neighbour.qhat, neighbour.rate)
         jc, lc = scale(kind, request.layers)
         guess = math.hypot(neighbour.jd / jc, neighbour.lam / lc)
     elif theta == 0:
         # Layers without a coupling are core modules, whose threshold takes no time.
         core = bracket(lambda r: Chain(1, r * SCALE[kind][0]), kind, 1.0, request.width, 1e-9)
         seed, guess = core.seed, core.value
-    else:
-        seed = deep_seed(ray(kind, request.layers, theta, 1.0), kind)
     tol = min(1e-7, 1e-3 * request.width)
     family = partial(ray, kind, request.layers, theta)
     try:
@@ -129,10 +136,8 @@ def boundary_point(
     except NotConvergedError:
         if seed is None:
             raise
-        # The neighbour was too far away to start from: find the minimum by a scan, or in deep
-        # chains, where that takes long, from what they have in common.
-        common = deep_seed(family(1.0), kind)
-        found = bracket(family, kind, guess if common is None else 1.0, request.width, tol, common)
+        # The neighbour was too far away to start from: find the minimum by a scan.
+        found = bracket(family, kind, guess, request.width, tol)
     low, high = family(found.low), family(found.high)
     return BoundaryPoint(
         kind,
