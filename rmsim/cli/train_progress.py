@@ -24,14 +24,14 @@ def following(epochs: int) -> Iterator[Follow]:
     if not console.is_terminal:
         yield _Lines()
         return
-    columns = (TextColumn("{task.fields[epoch]}"), BarColumn(20), TextColumn("{task.fields[text]}"))
+    columns = (TextColumn("{task.fields[epoch]}"), BarColumn(10), TextColumn("{task.fields[text]}"))
     with Bar(*columns, console=console) as bar:
         task = bar.add_task("train", total=1.0, epoch=f"epoch 0/{epochs}", text="")
 
         def show(progress: Progress) -> None:
             done = progress.samples / progress.total if progress.total else 1.0
             epoch = f"epoch {progress.epoch}/{progress.epochs}"
-            bar.update(task, completed=done, epoch=epoch, text=_text(progress))
+            bar.update(task, completed=done, epoch=epoch, text=_text(progress, short=True))
 
         yield show
 
@@ -49,8 +49,9 @@ class _Lines:
             typer.echo(line, err=True)
 
 
-def _text(progress: Progress) -> str:
-    parts = [] if progress.record is None else [_measured(progress.record)]
+def _text(progress: Progress, short: bool = False) -> str:
+    """Say how far it is; `short` enough for a terminal of 80 columns."""
+    parts = [] if progress.record is None else [_measured(progress.record, short)]
     if progress.samples_per_second is not None:
         parts.append(f"{progress.samples_per_second:.0f} samples/s")
     if progress.seconds_left:
@@ -58,11 +59,12 @@ def _text(progress: Progress) -> str:
     return ", ".join(parts)
 
 
-def _measured(record: dict[str, Any]) -> str:
+def _measured(record: dict[str, Any], short: bool) -> str:
     q_dyn = f"q_dyn {record['q_dyn']['median']:.3f}"
     if record["test_accuracy"] is None:
         return q_dyn
-    return f"test {record['test_accuracy']:.4f}, train {record['train_accuracy']:.4f}, {q_dyn}"
+    train = "" if short else f"train {record['train_accuracy']:.4f}, "
+    return f"test {record['test_accuracy']:.4f}, {train}{q_dyn}"
 
 
 def clock(seconds: float) -> str:
