@@ -115,3 +115,25 @@ def test_networks() -> None:
     state = initialise(parameters, 5, 3, seed=0)
     with pytest.raises(InvalidInputError, match="readout must be perceptron"):
         accuracy(parameters, state, INPUTS, LABELS)
+
+
+@pytest.mark.parametrize("values", [["a", "b"], [None, 1], [1e300, 0.0]], ids=str)
+def test_arrays_that_are_no_numbers_of_the_weights(values: list[Any]) -> None:
+    state = initialise(Parameters(n=20), 2, 2, 0)
+    inputs = np.array([values, values])
+    with pytest.raises(InvalidInputError, match="inputs must be"):
+        train(Parameters(n=20), state, inputs, np.array([0, 1]))
+
+
+@pytest.mark.parametrize("kind", [">f4", "f2", "i1"])
+def test_any_byte_order_stride_and_unsigned_labels(kind: str) -> None:
+    parameters = Parameters(n=20)
+    state = initialise(parameters, 2, 2, 0)
+    inputs = np.array([[1, -1], [-1, -1], [1, 1]])
+    labels = np.array([0, 1, 1])
+    plain = train(parameters, state, inputs, labels)
+    turned = inputs[::-1].astype(kind)[::-1]
+    for unsigned in ("u1", "u2", "u4", ">u8"):
+        other = train(parameters, state, turned, labels.astype(unsigned))
+        assert torch.equal(other.j, plain.j)
+        assert torch.equal(other.w_out, plain.w_out)

@@ -211,6 +211,42 @@ def test_damaged_checkpoints(damage: str, tmp_path: Path) -> None:
         trained(tmp_path, 1)
 
 
+ALTERED: dict[str, tuple[str, Any]] = {
+    "j": ("j", lambda a: a[:-1]),
+    "nan": ("w_in", lambda a: a * np.nan),
+    "type": ("w_out", lambda a: a.astype("f8")),
+    "mask": ("a_out", lambda a: a.astype("f4")),
+    "columns": ("j_columns", lambda a: a + 1000),
+    "bounds": ("w_in_bounds", lambda a: a[::-1]),
+    "rows": ("w_back_shape", lambda a: a + 1),
+    "scalar": ("w_in_shape", lambda a: a[0]),
+}
+
+
+@pytest.mark.parametrize("name", ALTERED)
+def test_checkpoints_that_are_no_network(name: str, tmp_path: Path) -> None:
+    """The compiled sweeps would read and write out of bounds."""
+    wanted = plan("entangled-mnist-sparse", rho_j=0.1)
+    trained(tmp_path, 0, wanted)
+    file = tmp_path / "checkpoint.npz"
+    with np.load(file) as held:
+        arrays = dict(held)
+    array, alter = ALTERED[name]
+    np.savez(file, **{**arrays, array: alter(arrays[array])})
+    with pytest.raises(UnreadableDataError, match=r"checkpoint\.npz is no checkpoint"):
+        trained(tmp_path, 1, wanted)
+
+
+def test_a_diagonal_in_a_checkpoint_is_refused(tmp_path: Path) -> None:
+    trained(tmp_path, 0)
+    file = tmp_path / "checkpoint.npz"
+    with np.load(file) as held:
+        arrays = dict(held)
+    np.savez(file, **{**arrays, "j": arrays["j"] + np.eye(60, dtype="f4")})
+    with pytest.raises(UnreadableDataError, match="diagonal"):
+        load_checkpoint(file)
+
+
 def test_damaged_manifest_and_log(tmp_path: Path) -> None:
     trained(tmp_path / "a", 1)
     lines = (tmp_path / "a" / "log.jsonl").read_text()

@@ -18,7 +18,7 @@ Array = torch.Tensor | np.ndarray[Any, Any]
 
 def checked_inputs(state: State, inputs: Array) -> torch.Tensor:
     """Return the inputs as a tensor, (samples, D), of their own type; refuse what does not fit."""
-    x = _tensor(inputs)
+    x = _tensor("inputs", inputs)
     if x.dim() != 2 or x.shape[1] != state.inputs:
         allowed = f"of shape (samples, {state.inputs}), the inputs of this network"
         raise InvalidInputError("inputs", str(tuple(x.shape)), allowed)
@@ -26,6 +26,10 @@ def checked_inputs(state: State, inputs: Array) -> torch.Tensor:
         raise InvalidInputError("inputs", str(x.dtype), "real")
     if x.is_floating_point() and not bool(x.isfinite().all()):
         raise InvalidInputError("inputs", "a number that is not finite", "finite")
+    if x.dtype == torch.float64 and x.numel():  # the only type that can overflow the weights'
+        largest, most = float(x.abs().max()), torch.finfo(state.dtype).max
+        if largest > most:
+            raise InvalidInputError("inputs", largest, f"at most {most:.2g} in size")
     return x
 
 
@@ -34,7 +38,7 @@ def checked_labels(state: State, labels: Array, samples: int) -> torch.Tensor:
 
     Codes are for tasks that are no classification, such as hetero-association.
     """
-    y = _tensor(labels)
+    y = _tensor("labels", labels)
     if y.dim() == 2 and y.is_floating_point():
         if tuple(y.shape) != (samples, state.classes):
             allowed = f"of shape ({samples}, {state.classes})"
@@ -52,11 +56,19 @@ def checked_labels(state: State, labels: Array, samples: int) -> torch.Tensor:
     return y.to(torch.int64)
 
 
-def _tensor(values: Array) -> torch.Tensor:
-    """Return `values` as a tensor, without a copy; nothing here writes into it."""
+def _tensor(name: str, values: Array) -> torch.Tensor:
+    """Return `values` as a tensor, without a copy if torch can; nothing here writes into it."""
+    if isinstance(values, np.ndarray):
+        if not (np.issubdtype(values.dtype, np.number) or values.dtype == np.bool_):
+            raise InvalidInputError(name, f"an array of {values.dtype}", "numbers")
+        if not values.dtype.isnative or any(stride < 0 for stride in values.strides):
+            values = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The given NumPy array is not writable", UserWarning)
-        return torch.as_tensor(values)
+        found = torch.as_tensor(values)
+    # torch stores these types, but knows neither their least nor their largest number
+    few = (torch.uint16, torch.uint32, torch.uint64)
+    return found.to(torch.int64) if found.dtype in few else found
 
 
 def label_code(parameters: Parameters, state: State, labels: torch.Tensor) -> torch.Tensor:

@@ -19,6 +19,7 @@ import torch
 from rmsim.data.npz import read_npz
 from rmsim.learning import State, state_of
 from rmsim.training.plan import Plan, differences
+from rmsim.training.stored import demand_consistent
 from rmtheory.errors import InvalidInputError, UnreadableDataError
 from rmtheory.files import replacing
 
@@ -72,9 +73,10 @@ def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> Checkpoin
     try:
         plan = Plan.from_dict(header["plan"])
         tensors = {name: torch.tensor(value, device=device) for name, value in arrays.items()}
+        demand_consistent(plan, tensors)
         state = state_of(plan.parameters, tensors, plan.seed, int(header["step"]))
         return Checkpoint(plan, str(header["data"]), int(header["epoch"]), state)
-    except (KeyError, TypeError, ValueError, RuntimeError, UnreadableDataError) as problem:
+    except (LookupError, TypeError, ValueError, RuntimeError, UnreadableDataError) as problem:
         raise UnreadableDataError(f"{path} is no checkpoint of a run: {problem}") from None
 
 
