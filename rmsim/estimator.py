@@ -153,10 +153,16 @@ class RMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # skl
         if self.readout not in _READOUTS:
             raise InvalidInputError("readout", self.readout, f"one of {', '.join(_READOUTS)}")
         if len(classes) < 2:
-            raise InvalidInputError("y", f"the one class {classes[0]!r}", "of 2 classes or more")
+            raise InvalidInputError("y", f"the one class {classes[0]}", "of 2 classes or more")
         settings = {} if self.settings is None else dict(self.settings)
+        for name in {"n", "classes"} & set(settings):
+            allowed = "another parameter: n is one of the classifier, classes come from y"
+            raise InvalidInputError("settings", name, allowed)
         chosen = preset_named(self.preset)
         parameters = chosen.parameters(self.n, classes=len(classes), **settings)
+        if self.readout == "perceptron" and parameters.readout == "none":
+            allowed = "probe if the network has no readout of its own (readout=none)"
+            raise InvalidInputError("readout", self.readout, allowed)
         if isinstance(self.random_state, (int, np.integer)):
             seed = checked_seed(self.random_state)
         else:

@@ -58,6 +58,7 @@ def test_numbers_that_depend_on_the_width() -> None:
     assert (small.eta_j, small.eta_in, small.eta_out) == (0.005, 0.03, 0.03)
     assert (large.eta_j, large.eta_in, large.eta_out) == (0.01, 0.01, 0.01)
     assert (small.kappa_j, large.kappa_j, large.kappa_in, large.lambda_y) == (1.4, 1.8, 3.0, 0.7)
+    assert (small.clamped, small.free, small.inference) == (5, 5, 5)  # max_iter of the table
 
 
 def test_labels_follow_the_classes() -> None:
@@ -76,6 +77,7 @@ def test_overrides() -> None:
     kept = chosen.parameters(100, jd=0.25, kappa_j=1.4)
     assert (kept.kappa_j, kept.kappa_in) == (1.4, 1.15)
     assert preset("role-of-jd-printed").parameters(100, jd=0.25).kappa_j == 1.15
+    assert preset("role-of-jd-printed").parameters(100, layers=3).warmup == 3  # L warm-up sweeps
 
 
 @pytest.mark.parametrize(

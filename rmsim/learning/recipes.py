@@ -70,8 +70,8 @@ def sparse_recipe(n: int, *, classes: int = 10, **others: Any) -> Parameters:
     return Parameters.from_dict({"n": n, **values, **others})
 
 
-def literal_recipe(n: int, *, jd: float = 0.5, **others: Any) -> Parameters:
-    """Return the paper as printed: +-1 labels, until convergence, mean over the batch.
+def literal_recipe(n: int, *, jd: float = 0.5, layers: int = 1, **others: Any) -> Parameters:
+    """Return the paper as printed: L warm-up sweeps, labels +-1, until convergence, batch mean.
 
     Examples
     --------
@@ -80,7 +80,8 @@ def literal_recipe(n: int, *, jd: float = 0.5, **others: Any) -> Parameters:
     """
     values: dict[str, Any] = {
         "jd": jd,
-        "warmup": 1,
+        "layers": layers,
+        "warmup": layers,
         "clamped": 100,
         "free": 100,
         "inference": 100,

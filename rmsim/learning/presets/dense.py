@@ -58,7 +58,7 @@ _FROZEN: dict[str, Any] = {
 }
 
 
-def _printed(preset: Preset, **table: Any) -> Preset:
+def _printed(preset: Preset, changed: str = _LITERAL, /, **table: Any) -> Preset:
     """Return the literal twin of a preset."""
     return Preset(
         f"{preset.name}-printed",
@@ -68,7 +68,7 @@ def _printed(preset: Preset, **table: Any) -> Preset:
         preset.widths,
         preset.epochs,
         preset.paper,
-        _LITERAL,
+        changed,
     )
 
 
@@ -160,7 +160,14 @@ DENSE = (
     _ENTANGLED,
     _printed(_ENTANGLED, **_FEATURES, kappa_j=_KAPPA_J, eta_out=_ETA_OUT),
     _FEATURE_LEARNING,
-    _printed(_FEATURE_LEARNING, **_FEATURES, kappa_j=_KAPPA_J, eta_out=_ETA_OUT),
+    _printed(
+        _FEATURE_LEARNING,
+        _LITERAL.replace("100 sweeps", "the table's 5 sweeps"),
+        **_FEATURES,
+        **dict.fromkeys(("clamped", "free", "inference"), 5),
+        kappa_j=_KAPPA_J,
+        eta_out=_ETA_OUT,
+    ),
     _RANDOM_FEATURES,
     _RESERVOIR,
     _ROLE_OF_JD,
