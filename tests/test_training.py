@@ -343,6 +343,16 @@ def _never(epochs: int) -> None:
     raise AssertionError("the probe was there")
 
 
+def test_a_probe_of_another_network_is_refused(tmp_path: Path) -> None:
+    folder, moment = Folder(tmp_path), trained(tmp_path, 0).checkpoint
+    train_probe(folder, moment, DATA, ProbeParameters(epochs=1))
+    with np.load(folder.probe) as held:
+        arrays = dict(held)
+    np.savez(folder.probe, **{**arrays, "w_out": arrays["w_out"][:, 1:]})
+    with pytest.raises(UnreadableDataError, match=r"probe\.npz is no probe"):
+        load_probe(folder, moment)
+
+
 def test_everything_in_float64_and_with_masks(tmp_path: Path) -> None:
     wanted = plan(dtype="float64", p=0.8, layers=2, lam_left=0.5, lam_right=0.5, n=30)
     trained(tmp_path / "steps", 1, wanted)

@@ -100,6 +100,11 @@ def load_probe(folder: Folder, moment: Checkpoint) -> StoredProbe | None:
         if header["epoch"] != moment.epoch:
             return None
         weights = torch.tensor(arrays["w_out"], device=moment.state.device)
+        shape = (moment.state.classes, int(moment.state.a_out.sum()))
+        if tuple(weights.shape) != shape or not bool(weights.isfinite().all()):
+            raise ValueError(
+                f"w_out has shape {tuple(weights.shape)}, not {shape}, or is not finite"
+            )
         parameters = ProbeParameters(**header["probe"])
         accuracies = dict(header["accuracies"])
     except (KeyError, TypeError, ValueError) as problem:
