@@ -2,14 +2,16 @@
 
 import math
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.special import log_ndtr, ndtr
 
-from rmtheory import Chain
+from rmtheory import Chain, store
 from rmtheory.annealed import entropy
+from rmtheory.cli import run
 from rmtheory.errors import InvalidInputError, NotConvergedError
 from rmtheory.local_entropy.core import core_moments
 from rmtheory.local_entropy.deep import chebyshev
@@ -270,3 +272,33 @@ def test_out_of_reach_is_said() -> None:
 def test_replicated_matrix_wants_an_integer(y: Any) -> None:
     with pytest.raises(InvalidInputError, match="y must be an integer from 2 to 40"):
         replicated_entropy(skewed(3), 0.1, y)
+
+
+def test_commands(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    run(
+        [
+            "local-entropy",
+            "--layers",
+            "3",
+            "--jd",
+            ".05",
+            "--lam",
+            ".3",
+            "--d",
+            ".1",
+            "--y",
+            "2",
+            "--method",
+            "replicated",
+        ]
+    )
+    assert "0.03388500026666" in capsys.readouterr().out
+    target = tmp_path / "curve.nc"
+    words = "curve --layers inf --jd 0 --lam .5 --d-min .09 --d-max .1 --points 2 --out"
+    run([*words.split(), str(target)])
+    data = store.load(target)
+    assert data["internal"].values[1] == pytest.approx(0.0352295841, abs=1e-8)
+    assert data["qhat"].shape == (2, 1)
+    wrong = "local-entropy --layers 3 --jd .05 --lam .3 --d .1 --y 2 --method guess"
+    assert run(wrong.split()) == 2
+    assert "method must be integral or replicated" in capsys.readouterr().err

@@ -7,11 +7,12 @@ spins (a, s). What the layers to the right make of it is a function V(f), homoge
     u = \frac{f_{++} - f_{--}}{f_{++} + f_{--}}, \quad r_a = \frac{f_{a,-a}}{f_{a,a}},
 
 and v is interpolated through Chebyshev points in the box. With lambda_R >= 0 the spins like to be
-equal and 0 < r <= 1. At integer y, V is a polynomial of degree y in f and v one in u, r_+ and r_-
+equal and 0 < r <= 1. At integer y, V is a polynomial of degree y in f and v one in u and both r
 each: the interpolation is then exact once the grid exceeds y. Dividing by the aligned components,
 not by the sum of all four, matters at large y: v hardly depends on r.
 
-The flip of all spins, u -> -u, r_+ <-> r_-, leaves V as it is: only u > 0 is kept.
+The flip of all spins, which reverses u and exchanges the two r, leaves V as it is: only u > 0 is
+kept.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _LEAST_WIDTH = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Chebyshev points in (u, r_+, r_-), those with u > 0."""
+    """Chebyshev points in u and both r, those with u > 0."""
 
     #: Points in u on the whole interval, even.
     n_u: int

@@ -1,9 +1,9 @@
 r"""Integer y: the replicated transfer matrix, exact but for one-dimensional integrals.
 
 The power zeta^y is a sum over y replicas of the chain. The integral over t of a layer gives
-exp(qhat (n_+ - n_-)^2/2), n_+- being the number of replicas whose spin is +-1; that over x couples
-the replicas through their common field. By the permutation symmetry of the replicas the state of
-two neighbouring layers is four numbers n(a, s), the replicas with spins (a, s), which sum to y:
+exp(qhat M^2/2), M being the sum of the spins of its replicas; that over x couples the replicas
+through their common field. By the permutation symmetry of the replicas the state of two
+neighbouring layers is four numbers n(a, s), the replicas with spins (a, s), which sum to y:
 (y+3)(y+2)(y+1)/6 states in place of 4^y. The step from n(a, s) to n'(s, b) keeps
 m = n(+, +) + n(-, +) = n'(+, +) + n'(+, -), the replicas with s = +1, and is a product of two
 factors under the integral over x,
@@ -11,8 +11,9 @@ factors under the integral over x,
 .. math:: X_{nn'} &= \int Dz\ B^+_m(n_{++}; n'_{++})\, B^-_{y-m}(n_{+-}; n'_{-+}), \\
     B^s_m(i; j) &= [w^i]\,\big(P^s_{-+} + w P^s_{++}\big)^j \big(P^s_{--} + wP^s_{+-}\big)^{m-j},
 
-P^s_ab = P((J_D + lambda_L a s + lambda_R s b + s x)/sigma), [w^i] the coefficient of w^i. Nothing
-is interpolated, and all terms are positive: an independent check of the transfer operator.
+with :math:`P^s_{ab} = P((J_D + \lambda_L as + \lambda_R sb + sx)/\sigma)` and [w^i] the coefficient
+of w^i. Nothing is interpolated, and all terms are positive: an independent check of the transfer
+operator.
 """
 
 from __future__ import annotations
