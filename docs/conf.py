@@ -35,6 +35,8 @@ autodoc_default_options = {
     "members": True,
     "ignore-module-all": True,
     "member-order": "bysource",
+    # scikit-learn adds these to classifiers, with references to its own documentation.
+    "exclude-members": "set_fit_request, set_partial_fit_request, set_score_request",
 }
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
