@@ -13,9 +13,13 @@ from figures.deep_chains import FIGURE as DEEP_CHAINS
 from figures.deep_convergence import FIGURE as DEEP_CONVERGENCE
 from figures.dynamics_threshold import FIGURE as DYNAMICS_THRESHOLD
 from figures.figure import Figure, Scale
+from figures.landscape import FIGURE as LANDSCAPE
 from figures.local_entropies import FIGURE as LOCAL_ENTROPIES
 from figures.models import FIGURE as MODELS
 from figures.phase_diagram import FIGURE as PHASE_DIAGRAM
+from figures.qdyn_table import FIGURE as QDYN_TABLE
+from figures.representations import FIGURE as REPRESENTATIONS
+from figures.self_coupling import ROLE_OF_JD, SINGLE_DOUBLE
 from figures.single_sample_rm import FIGURE as SINGLE_SAMPLE_RM
 from figures.stability import FIGURE as STABILITY
 from figures.thresholds import FIGURE as THRESHOLDS
@@ -40,6 +44,11 @@ FIGURES: dict[str, Figure] = {
         SINGLE_SAMPLE_RM,
         BETHE_VS_EXACT,
         CAPACITY,
+        QDYN_TABLE,
+        ROLE_OF_JD,
+        SINGLE_DOUBLE,
+        LANDSCAPE,
+        REPRESENTATIONS,
     )
 }
 

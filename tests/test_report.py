@@ -28,12 +28,7 @@ from rmtheory import NotConvergedError, store
 COMING = {
     "feature_learning",
     "jd_lambda_duality",
-    "landscape",
     "performance_benchmarks",
-    "qdyn_table",
-    "representations",
-    "role_of_jd",
-    "single_double",
     "symmetric_rules",
     "symmetry_evolution",
 }

@@ -27,7 +27,9 @@ def _accuracy(part: str, printed: str) -> Claim:
 
 
 def _curvature(stage: str, moment: str, printed: str, spread: str) -> tuple[Claim, Claim]:
-    where = {"stage": stage, "n": 1600, "lambda_x": 5.0, "epochs": 30}
+    where = {"stage": stage, "n": 1600, "lambda_x": 5.0}
+    if stage == "after":
+        where["epochs"] = 30
     mean = Claim(
         f"curvature {stage}",
         f"mean of the largest path curvature κ, {moment}",
@@ -68,7 +70,7 @@ LANDSCAPE = (
         "SM-G, text; main text: 'a few percent'",
         "0.05",
         "landscape",
-        at("displacement_median", stage="before", n=1600, lambda_x=5.0, epochs=30, noise=0.5),
+        at("displacement_median", stage="before", n=1600, lambda_x=5.0, noise=0.5),
         relation=Relation.BELOW,
         why=_LAMBDA,
         headline=True,
@@ -92,8 +94,11 @@ LANDSCAPE = (
         "closer together",
         "SM-H, heat map",
         "0",
-        "representations",
-        Minus(at("similarity_mean", stage="after"), at("similarity_mean", stage="before")),
+        "landscape",
+        Minus(
+            at("similarity_mean", stage="after", lambda_x=5.0),
+            at("similarity_mean", stage="before", lambda_x=5.0),
+        ),
         relation=Relation.ABOVE,
     ),
     Claim(
@@ -102,8 +107,11 @@ LANDSCAPE = (
         "strongly clustered based on label",
         "SM-H, heat map",
         "0",
-        "representations",
-        Minus(at("similarity_within", stage="after"), at("similarity_between", stage="after")),
+        "landscape",
+        Minus(
+            at("similarity_within", stage="after", lambda_x=5.0),
+            at("similarity_between", stage="after", lambda_x=5.0),
+        ),
         relation=Relation.ABOVE,
     ),
 )

@@ -132,4 +132,4 @@ def commands(claims: Iterable[Claim]) -> str:
 
 
 #: Data set -> figure that makes it, where they are called differently.
-FIGURE_OF = {"local_curves": "local_entropies"}
+FIGURE_OF = {"local_curves": "local_entropies", "self_coupling": "role_of_jd"}

@@ -71,6 +71,10 @@ def _quantile(values: torch.Tensor, level: float) -> float:
     return float(torch.quantile(values.flatten().double(), level))
 
 
+def _standard_error(values: torch.Tensor) -> float:
+    return float(values.double().std(correction=0)) / math.sqrt(values.numel())
+
+
 @dataclass(frozen=True)
 class Measurement:
     """One look at a network, over some samples.
@@ -88,6 +92,8 @@ class Measurement:
     sweeps_clamped, sweeps_free : float
         Mean number of sweeps that changed the state, if the protocol runs until convergence; else
         those it does.
+    sweeps_clamped_error, sweeps_free_error : float
+        Standard errors of these means.
     below_kappa : float
         Fraction of neurons with s_i h_i <= kappa_j, which the next step would update.
     symmetry : float
@@ -102,6 +108,8 @@ class Measurement:
     unstable_free: float
     sweeps_clamped: float
     sweeps_free: float
+    sweeps_clamped_error: float
+    sweeps_free_error: float
     below_kappa: float
     symmetry: float
 
@@ -158,6 +166,8 @@ def measure(
         unstable_free=mean["free"],
         sweeps_clamped=mean["sweeps_clamped"],
         sweeps_free=mean["sweeps_free"],
+        sweeps_clamped_error=_standard_error(all_of["sweeps_clamped"]),
+        sweeps_free_error=_standard_error(all_of["sweeps_free"]),
         below_kappa=mean["below"],
         symmetry=symmetry_level(state),
     )

@@ -1,0 +1,68 @@
+"""Sweeps over trained networks, shared by the figures on learning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from figures.figure import Progress
+from figures.sweeps import swept
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from rmsim.sweep import Sweep
+
+#: Training samples on which phases are measured, where they are not what the figure is about.
+FEW = 200
+
+#: All samples of the data set.
+ALL: dict[str, Any] = {"train_samples": None, "test_samples": None}
+
+#: Of tests: enough to run.
+TINY_DATA: dict[str, Any] = {"train_samples": 300, "test_samples": 200}
+
+
+def training(
+    name: str,
+    axes: Mapping[str, Sequence[Any]],
+    fixed: Mapping[str, Any],
+    seed: int,
+    *,
+    replicas: int,
+    paired: tuple[str, ...] = (),
+    compute: str = "rmsim.experiments.training:trained",
+) -> Sweep:
+    """Return the sweep over all combinations of `axes`, `replicas` networks each.
+
+    Networks that differ only in what is `paired`, and in when they are looked at, start from the
+    same random numbers.
+    """
+    from rmsim.sweep import Grid, Sweep
+
+    grid = Grid.product({**axes, "replica": range(replicas)}, fixed)
+    return Sweep(name, 1, compute, grid, seed, paired=("looks", *paired), cost=_cost)
+
+
+def _cost(point: dict[str, Any]) -> float:
+    """Rough work: an epoch of N neurons, most of it bookkeeping if they are few."""
+    return (1 + float(point["looks"][-1])) * (300 + float(point["n"]))
+
+
+def gathered(
+    sweeps: Mapping[str, Sweep], meaning: Mapping[str, str], progress: Progress
+) -> dict[str, xr.Dataset]:
+    """Run the sweeps; return the means over networks, along their axes and ``epoch``."""
+    from rmsim.experiments import over_replicas
+    from rmsim.sweep import collect
+
+    names = [f"{name}{end}" for name in meaning for end in ("", "_error")]
+    with swept(sweeps, progress) as folders:
+        found = {
+            name: collect(folders[name], sweep, dims=dict.fromkeys(names, ("epoch",)))
+            for name, sweep in sweeps.items()
+        }
+    return {
+        name: over_replicas(one, meaning).assign_coords(epoch=sweeps[name].grid.fixed["looks"])
+        for name, one in found.items()
+    }
