@@ -43,7 +43,7 @@ def _histogram(axis: Axes, data: xr.Dataset) -> None:
     for stage, found in values.items():
         mean = float(data["curvature_mean"].sel(stage=stage))
         deviation = float(data["curvature_sd"].sel(stage=stage))
-        label = f"{_name(stage, data)}: {mean:.3f} (s.d. {deviation:.3f})"
+        label = f"{stage}: {mean:.3f} ({deviation:.3f})"
         known = found[np.isfinite(found)]
         axis.hist(known, bins, density=True, alpha=0.6, color=_COLOURS[stage], label=label)
     axis.set_ylim(top=axis.get_ylim()[1] * 1.5)  # room for the legend
@@ -91,7 +91,8 @@ FIGURE = Figure(
     title="Landscape of attractors before and after training",
     caption=(
         "One layer before and after training on Entangled MNIST. (a, d) Largest curvature of the "
-        "path of attractors between two inputs, over pairs; 1 is a shortest path. (b, e) Distance "
+        "path of attractors between two inputs, over pairs; 1 is a shortest path; mean (standard "
+        "deviation) in the legend. (b, e) Distance "
         "between an attractor and the one reached after flips of its neurons: median with its "
         "error, quartiles as a band. (c, f) Distances between attractors along a path over that "
         "of its ends, mean over pairs. Upper row: lambda_x = 5, which gives the numbers of the "

@@ -12,16 +12,20 @@ from figures.counts import FIGURE as COUNTS
 from figures.deep_chains import FIGURE as DEEP_CHAINS
 from figures.deep_convergence import FIGURE as DEEP_CONVERGENCE
 from figures.dynamics_threshold import FIGURE as DYNAMICS_THRESHOLD
+from figures.feature_learning import FIGURE as FEATURE_LEARNING
 from figures.figure import Figure, Scale
+from figures.jd_lambda_duality import FIGURE as JD_LAMBDA_DUALITY
 from figures.landscape import FIGURE as LANDSCAPE
 from figures.local_entropies import FIGURE as LOCAL_ENTROPIES
 from figures.models import FIGURE as MODELS
+from figures.performance_benchmarks import FIGURE as PERFORMANCE_BENCHMARKS
 from figures.phase_diagram import FIGURE as PHASE_DIAGRAM
 from figures.qdyn_table import FIGURE as QDYN_TABLE
 from figures.representations import FIGURE as REPRESENTATIONS
 from figures.self_coupling import ROLE_OF_JD, SINGLE_DOUBLE
 from figures.single_sample_rm import FIGURE as SINGLE_SAMPLE_RM
 from figures.stability import FIGURE as STABILITY
+from figures.symmetric_rules import SYMMETRIC_RULES, SYMMETRY_EVOLUTION
 from figures.thresholds import FIGURE as THRESHOLDS
 from figures.ystar import FIGURE as YSTAR
 from rmtheory.errors import InvalidInputError
@@ -49,6 +53,11 @@ FIGURES: dict[str, Figure] = {
         SINGLE_DOUBLE,
         LANDSCAPE,
         REPRESENTATIONS,
+        FEATURE_LEARNING,
+        SYMMETRIC_RULES,
+        SYMMETRY_EVOLUTION,
+        JD_LAMBDA_DUALITY,
+        PERFORMANCE_BENCHMARKS,
     )
 }
 

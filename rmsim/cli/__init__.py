@@ -12,6 +12,7 @@ from rmsim.cli.baseline import baseline_app
 from rmsim.cli.capacity import capacity_command, overlaps_command
 from rmsim.cli.data import data_app
 from rmsim.cli.enumerate import enumerate_command
+from rmsim.cli.landscape import landscape_command
 from rmsim.cli.local_entropy import local_entropy_command
 from rmsim.cli.relax import relax_command
 from rmsim.cli.solve import solve_command
@@ -51,6 +52,7 @@ app.add_typer(data_app, name="data")
 app.command("capacity")(capacity_command)
 app.command("enumerate")(enumerate_command)
 app.command("evaluate")(evaluate_command)
+app.command("landscape")(landscape_command)
 app.command("local-entropy")(local_entropy_command)
 app.command("presets")(presets_command)
 app.command("overlaps")(overlaps_command)

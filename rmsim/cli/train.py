@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,12 @@ from rmtheory import checks
 from rmtheory.cli import output as io
 from rmtheory.errors import InvalidInputError
 from rmtheory.files import write_text
+
+if TYPE_CHECKING:  # torch takes seconds to import
+    import torch
+
+    from rmsim.data import Dataset
+    from rmsim.training import Checkpoint
 
 _MEANING = {
     "epoch": "epochs done",
@@ -150,6 +156,24 @@ def train_command(
     )
 
 
+def read_run(
+    folder: Path, data: Path | None, device: torch.device | str
+) -> tuple[Checkpoint, Dataset]:
+    """Return the last checkpoint of the run in `folder`, and the data that it was trained on."""
+    from rmsim.training import Folder, Plan, load_checkpoint
+    from rmsim.training.checkpoint import demand_same
+
+    run = Folder(folder)
+    identity = run.identity()
+    moment = load_checkpoint(run.checkpoint, device)
+    demand_same(run.checkpoint, moment, Plan.from_dict(identity["plan"]), identity["data"])
+    dataset = read_dataset(moment.plan.dataset, data)
+    if moment.plan.data(dataset).checksum != moment.data:
+        where = f"{dataset.source}, whose content differs"
+        raise InvalidInputError("data", where, "the data that the run was trained on")
+    return moment, dataset
+
+
 def evaluate_command(
     folder: FolderArgument,
     samples: Annotated[
@@ -170,25 +194,17 @@ def evaluate_command(
     import time
 
     from rmsim.device import choose_device
-    from rmsim.training import Folder, Plan, evaluate, load_checkpoint, load_probe
-    from rmsim.training.checkpoint import demand_same
+    from rmsim.training import Folder, evaluate, load_probe
 
     started = time.perf_counter()
     place = choose_device(device)
     most = None if samples is None else checks.integer("samples", samples, 1)
-    run = Folder(folder)
-    identity = run.identity()
-    moment = load_checkpoint(run.checkpoint, place)
-    demand_same(run.checkpoint, moment, Plan.from_dict(identity["plan"]), identity["data"])
-    dataset = read_dataset(moment.plan.dataset, data)
-    if moment.plan.data(dataset).checksum != moment.data:
-        where = f"{dataset.source}, whose content differs"
-        raise InvalidInputError("data", where, "the data that the run was trained on")
+    moment, dataset = read_run(folder, data, place)
     answer = {
         "preset": moment.plan.preset,
         "dataset": dataset.name,
         "parameters": moment.plan.parameters.to_dict(),
-        **evaluate(moment, dataset, load_probe(run, moment), most),
+        **evaluate(moment, dataset, load_probe(Folder(folder), moment), most),
         "seed": moment.plan.seed,
         "device": str(place),
         "dtype": moment.plan.dtype,

@@ -1,0 +1,93 @@
+"""``rmsim landscape``: paths between the attractors of a trained network, and their robustness."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rmsim.cli.baseline import DeviceOption, SeedOption
+from rmsim.cli.data import DataOption
+from rmsim.cli.train import read_run
+from rmtheory import checks
+from rmtheory.cli import output as io
+from rmtheory.errors import InvalidInputError
+
+_MEANING = {
+    "curvature_mean": "mean of the largest path curvature over pairs; 1 is a shortest path",
+    "curvature_sd": "its standard deviation over pairs",
+    "displacement_median": "median distance after flips, for every noise",
+    "similarity_mean": "mean similarity of the attractors of different samples",
+    "similarity_within": "of samples with the same label",
+    "similarity_between": "of samples with different labels",
+}
+
+
+def _option(name: str, metavar: str, text: str) -> Any:
+    return typer.Option(name, metavar=metavar, help=text)
+
+
+def landscape_command(
+    folder: Annotated[Path | None, _option("--from", "DIR", "Folder of 'rmsim train'.")] = None,
+    pairs: Annotated[str, _option("--pairs", "COUNT", "Pairs of inputs.")] = "100",
+    steps: Annotated[str, _option("--steps", "COUNT", "Steps along a path.")] = "10",
+    resamples: Annotated[str, _option("--resamples", "COUNT", "Inputs at each step.")] = "10",
+    patterns: Annotated[str, _option("--patterns", "COUNT", "Attractors to kick.")] = "300",
+    seed: SeedOption = "0",
+    data: DataOption = None,
+    device: DeviceOption = "auto",
+    json: io.JsonOption = False,
+    out: io.OutOption = None,
+    plot: Annotated[Path | None, _option("--plot", "FILE", "Draw a picture: png or pdf.")] = None,
+) -> None:
+    """Measure the landscape of a network before training and now (paper, SM-G).
+
+    For one layer and inputs of spins. The network before is drawn again from the seed of the run.
+
+    Example: rmsim landscape --from DIR --pairs 200 --plot landscape.png --json
+    """
+    import time
+
+    from rmsim.cli.report import SimulationReport
+    from rmsim.device import choose_device, choose_dtype
+    from rmsim.experiments.landscape import Survey, summary, survey
+    from rmsim.learning import initialise
+
+    started = time.perf_counter()
+    if folder is None:
+        raise InvalidInputError("from", "nothing", "the folder of a run (--from DIR)")
+    if plot is not None and plot.suffix not in (".png", ".pdf"):
+        raise InvalidInputError("plot", str(plot), "a file that ends in .png or .pdf")
+    counts = {"pairs": pairs, "steps": steps, "resamples": resamples, "patterns": patterns}
+    sizes: dict[str, Any] = {name: checks.integer(name, x, 2) for name, x in counts.items()}
+    wanted = Survey(**sizes)
+    place = choose_device(device)
+    moment, dataset = read_run(folder, data, place)
+    plan, used = moment.plan, moment.plan.data(dataset)
+    dtype = choose_dtype(plan.dtype)
+    untrained = initialise(
+        plan.parameters, used.width, used.classes, plan.seed, dtype=dtype, device=place
+    )
+    number = checks.integer("seed", seed, 0)
+    found = {
+        stage: survey(plan.parameters, state, used.train, wanted, number)
+        for stage, state in (("before", untrained), ("after", moment.state))
+    }
+    if plot is not None:
+        from rmsim.experiments.landscape_plot import plot_survey
+
+        plot_survey(found, wanted.noises, plot)
+    document: dict[str, Any] = {
+        "preset": plan.preset,
+        "dataset": dataset.name,
+        "epoch": moment.epoch,
+        "survey": wanted.to_dict(),
+        **{f"{stage}_{name}": x for stage in found for name, x in summary(found[stage]).items()},
+        "seed": number,
+        "device": str(place),
+        "wall_time": time.perf_counter() - started,
+    }
+    meaning = {f"{stage}_{name}": text for name, text in _MEANING.items() for stage in found}
+    title = f"Landscape of {folder}, before training and after {moment.epoch} epochs"
+    SimulationReport(title, document, meaning).show(json, out)
