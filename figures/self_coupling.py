@@ -120,8 +120,8 @@ ROLE_OF_JD = Figure(
     title="Accuracy against the self-coupling, several sizes",
     caption=(
         "One layer trained on Entangled MNIST by the full scheme, accuracy on (a) the training "
-        "and (b) the test set against J_D. Error bars: spread over networks and size of the test "
-        "set, one standard deviation."
+        "and (b) the test set against J_D; at the quick scale from 10 000 samples. Error bars: "
+        "spread over networks and size of the test set, one standard deviation."
     ),
     parameters=_SCALES,
     compute=compute,

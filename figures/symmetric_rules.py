@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure as Picture
+from matplotlib.ticker import MaxNLocator
 
 from figures.figure import Figure, Parameters, Progress, Scale
 from figures.plotting import label_axes, panels
@@ -93,6 +94,7 @@ def plot_symmetry(data: xr.Dataset) -> Picture:
                     markersize=3,
                     label=f"$J_D={jd:g}$, {scheme}",
                 )
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         label_axes(axis, "epoch", "symmetry level of $J$")
         start = "asymmetric" if rule == "asym" else "symmetric"
         axis.legend(title=f"{start} start, $N={int(data['n'])}$")

@@ -33,7 +33,7 @@ def benchmark(point: dict[str, Any], seed: int) -> dict[str, Any]:
     assert ours is not None  # there are samples to test on
     sizes = data.width, data.classes
     core = core_parameters(plan.parameters.n, *sizes, plan.parameters.rho_j, plan.parameters.rho_in)
-    rate = baseline_preset(plan.dataset).eta_mlp
+    rate = baseline_preset(plan.preset).eta_mlp
     settings = MlpParameters(matched_width(core, *sizes).width, eta=rate, epochs=epochs)
     train, test = (
         checked_features(*part.tensors(), data.classes) for part in (data.train, data.test)
