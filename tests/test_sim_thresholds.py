@@ -248,6 +248,21 @@ def test_more_samples_keep_full_batches(tmp_path: Path) -> None:
     assert set(data["trials"].values.flat) == {17}
 
 
+def test_every_ending_of_a_search_is_counted_by_its_name(tmp_path: Path) -> None:
+    """Likelihood optimisation and fast reinforcement fail in several ways at small J_D."""
+    for algorithm, own in (("rbp", {"dr": 0.1}), ("likelihood", {"eta": 0.3})):
+        design = small(sizes=(24,), values=(-0.5, 0.1, 0.6), samples=20, algorithm=algorithm, **own)
+        sweep = sweep_of(design, seed=0)
+        run_sweep(sweep, tmp_path / algorithm, Serial())
+        data = analyse(gather(tmp_path / algorithm, sweep), "jd", seed=0)
+        failures = ("cycles", "capped", "marginal", "paramagnets", "polarised", "diverged")
+        failures = (*failures, "settled")
+        ends = sum((data[name] for name in failures), start=data["fixed_points"])
+        assert ends.equals(data["trials"])
+        others = sum(int(data[name].sum()) for name in ("polarised", "settled"))
+        assert others > 0
+
+
 def test_counts_add_up_and_trends_are_those_known(tmp_path: Path) -> None:
     design = small(sizes=(15, 120), values=(0.0, 0.2, 0.8, 1.2), samples=20, max_sweeps=300)
     sweep = sweep_of(design, seed=0)

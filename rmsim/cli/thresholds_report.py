@@ -20,7 +20,10 @@ _AT_POINT = (
     *("success", "success_error", "success_low", "success_high"),
     *(f"sweeps_{x}{suffix}" for x in ("median", "q25", "q75") for suffix in ("", "_error")),
 )
-_COUNTS = ("trials", "fixed_points", "cycles", "capped", "marginal")
+_COUNTS = (
+    *("trials", "fixed_points", "cycles", "capped", "marginal"),
+    *("paramagnets", "polarised", "diverged", "settled"),
+)
 
 
 def document(

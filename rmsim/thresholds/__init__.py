@@ -5,7 +5,7 @@ A :class:`Design` says what is measured; its sweep (:func:`sweep_of`) is run by 
 points of them.
 """
 
-from rmsim.thresholds.algorithms import ALGORITHMS, Outcomes
+from rmsim.thresholds.algorithms import ALGORITHMS, Ending, Outcomes
 from rmsim.thresholds.analysis import analyse, trend_attributes, trends_of
 from rmsim.thresholds.crossing import Crossing, CrossingStatus, crossing
 from rmsim.thresholds.design import Control, Design, sweep_of
@@ -19,6 +19,7 @@ __all__ = [
     "Crossing",
     "CrossingStatus",
     "Design",
+    "Ending",
     "Limit",
     "Outcomes",
     "Trend",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,19 @@ if TYPE_CHECKING:
 Counts = NDArray[np.int64]
 
 
+class Ending(IntEnum):
+    """How a search ended: as a relaxation may (:class:`rmsim.dynamics.Status`), or as messages."""
+
+    FIXED_POINT = 0
+    CYCLE = 1
+    CAP = 2
+    MARGINAL = 3
+    PARAMAGNET = 4  # all magnetisations fell to zero
+    POLARISED = 5  # every spin is certain, and the state is no fixed point
+    DIVERGED = 6  # a number left the range of its type
+    SETTLED = 7  # a maximum of the likelihood that is no fixed point
+
+
 @dataclass(frozen=True)
 class Outcomes:
     """How the search in each of some networks ended.
@@ -29,7 +43,7 @@ class Outcomes:
     Parameters
     ----------
     status : array
-        A :class:`rmsim.dynamics.Status` each, FIXED_POINT for success.
+        An :class:`Ending` each, FIXED_POINT for success.
     sweeps : array
         Sweeps (iterations) to the fixed point, to the close of the cycle, or the cap.
     period : array
@@ -115,16 +129,21 @@ def run_likelihood(
 
 def _outcomes(found: Search) -> Outcomes:
     """Return the outcomes of searches by message passing."""
-    from rmsim.dynamics import Status
     from rmsim.messages.outcome import Outcome
 
-    status, iterations, solved = (
-        tensor.numpy() for tensor in (found.status, found.iterations, found.solved)
-    )
-    ended = np.full(status.shape, int(Status.CAP), dtype=np.int64)
-    ended[status == Outcome.CYCLING] = int(Status.CYCLE)
-    ended[solved] = int(Status.FIXED_POINT)
-    return Outcomes(ended, iterations, solved.astype(np.int64), found.device)
+    ends = {
+        Outcome.SOLVED: Ending.FIXED_POINT,
+        Outcome.CONVERGED: Ending.SETTLED,
+        Outcome.PARAMAGNET: Ending.PARAMAGNET,
+        Outcome.UNCONVERGED: Ending.CAP,
+        Outcome.CYCLING: Ending.CYCLE,
+        Outcome.DIVERGED: Ending.DIVERGED,
+        Outcome.POLARISED: Ending.POLARISED,
+        Outcome.MARGINAL: Ending.MARGINAL,
+    }
+    ended = np.array([ends[Outcome(int(status))] for status in found.status], dtype=np.int64)
+    solved = (ended == Ending.FIXED_POINT).astype(np.int64)
+    return Outcomes(ended, found.iterations.numpy(), solved, found.device)
 
 
 ALGORITHMS: Mapping[str, Algorithm] = {

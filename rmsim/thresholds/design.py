@@ -17,7 +17,7 @@ from rmtheory.errors import InvalidInputError
 Control = Literal["jd", "lam"]
 
 #: To be raised when the meaning of a point changes.
-_VERSION = 1
+_VERSION = 2
 
 #: Samples of one point of a sweep.
 BATCH = 25

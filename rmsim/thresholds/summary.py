@@ -8,8 +8,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rmsim.dynamics import Status
 from rmsim.sweep import Sweep, collect
+from rmsim.thresholds.algorithms import Ending
 from rmsim.thresholds.intervals import fraction, interval
 
 _MEANING = {
@@ -18,6 +18,10 @@ _MEANING = {
     "cycles": "samples that ended in a cycle",
     "capped": "samples that ended in neither within the cap",
     "marginal": "samples whose fixed point has a margin <= 0 in float64",
+    "paramagnets": "samples whose magnetisations fell to zero",
+    "polarised": "samples with every spin certain, at no fixed point",
+    "diverged": "samples in which a number left the range of its type",
+    "settled": "samples at a maximum of the likelihood that is no fixed point",
     "success": "fraction of samples that reached a fixed point",
     "sweeps_median": "median of the sweeps to the fixed point, of those that reached one",
     "sweeps_q25": "lower quartile of the sweeps",
@@ -61,19 +65,23 @@ def summarise(raw: xr.Dataset, control: str, cap: int | None = None) -> xr.Datas
     )
     shape = status.shape[:2]
     status, sweeps, period = (a.reshape(*shape, -1) for a in (status, sweeps, period))
-    fixed = status == Status.FIXED_POINT
-    capped = status == Status.CAP
+    fixed = status == Ending.FIXED_POINT
+    capped = status == Ending.CAP
     if cap is not None:
         late = fixed & (sweeps > cap)
         fixed, capped = fixed & ~late, capped | late
-    cycle = status == Status.CYCLE
+    cycle = status == Ending.CYCLE
     trials = (~np.isnan(status)).sum(-1)
     counts = {
         "trials": trials,
         "fixed_points": fixed.sum(-1),
         "cycles": cycle.sum(-1),
         "capped": capped.sum(-1),
-        "marginal": (status == Status.MARGINAL).sum(-1),
+        "marginal": (status == Ending.MARGINAL).sum(-1),
+        "paramagnets": (status == Ending.PARAMAGNET).sum(-1),
+        "polarised": (status == Ending.POLARISED).sum(-1),
+        "diverged": (status == Ending.DIVERGED).sum(-1),
+        "settled": (status == Ending.SETTLED).sum(-1),
         "odd_periods": (cycle & (period % 2 == 1)).sum(-1),
     }
     dims = ("n", control)
