@@ -43,32 +43,41 @@ def compute(parameters: Parameters, progress: Progress) -> xr.Dataset:
     total = len(ys) + len(parameters["depths"])
     shape = (len(ys), len(levels))
     data: dict[str, Any] = {name: np.empty(shape) for name in ("size", "phi", "internal")}
+    data |= {f"{name}_error": np.empty(shape) for name in ("phi", "internal")}
     for i, y in enumerate(ys):
         progress(i, total)
         phi, internal, qhat = exact_values(chain, d, y)
+        # What one integer less changes bounds what the interpolation leaves open.
+        fewer = exact_values(chain, d, y, _REACH - 1)
+        data["phi_error"][i] = abs(phi - fewer[0])
+        data["internal_error"][i] = abs(internal - fewer[1])
         for level in levels:
             moments = deep_moments(chain, d, y, np.array([qhat]), level)
             data["size"][i, level] = moments.size
             data["phi"][i, level] = moments.phi - phi
             data["internal"][i, level] = moments.internal - internal
+    dims = ("y", "level")
     found = xr.Dataset(
         {
-            "size": (("y", "level"), data["size"], {"long_name": "basis functions"}),
-            "phi_deviation": (("y", "level"), data["phi"], {"long_name": "phi, operator - exact"}),
-            "internal_deviation": (
-                ("y", "level"),
-                data["internal"],
-                {"long_name": "S_I, operator - exact"},
-            ),
+            "phi_deviation": (dims, data["phi"], {"long_name": "phi, operator - exact"}),
+            "phi_deviation_error": (dims, data["phi_error"]),
+            "internal_deviation": (dims, data["internal"], {"long_name": "S_I, operator - exact"}),
+            "internal_deviation_error": (dims, data["internal_error"]),
         },
-        coords={"y": ys, "level": list(levels)},
+        coords={
+            "y": ys,
+            "level": list(levels),
+            "size": (dims, data["size"], {"long_name": "basis functions"}),
+        },
     )
     return found.merge(_depths(parameters, progress, len(ys), total))
 
 
-def exact_values(chain: Chain, d: float, y: float) -> tuple[float, float, float]:
+def exact_values(
+    chain: Chain, d: float, y: float, reach: int = _REACH
+) -> tuple[float, float, float]:
     """(phi, S_I, qhat) at real y by the replicated matrix at integers; S_I = phi + dphi/dlog y."""
-    integers = np.arange(2, math.floor(y) + _REACH + 1)
+    integers = np.arange(2, math.floor(y) + reach + 1)
     points = [replicated_entropy(chain, d, int(k)) for k in integers]
     logs = np.log(integers)
     phis = [float(entropy(chain).value), *(float(p.phi.value) for p in points)]
@@ -99,7 +108,7 @@ def _depths(parameters: Parameters, progress: Progress, done: int, total: int) -
 
 def plot(data: xr.Dataset) -> Picture:
     """Draw errors against the size of the grid, and the correction of finite chains."""
-    picture, (left, right) = panels(2, width=5.6, height=2.6)
+    picture, (left, right) = panels(2, width=7.0, height=2.6)
     for colour, y in zip(shades("viridis", data.sizes["y"]), data["y"].values, strict=True):
         one = data.sel(y=y)
         for name, style in (("phi", "o-"), ("internal", "s--")):
@@ -111,8 +120,10 @@ def plot(data: xr.Dataset) -> Picture:
     label_axes(left, "basis functions", "deviation from exact (nat)")
     left.legend(fontsize=6.5, ncols=2, loc="lower left")
     right.errorbar(
-        data["layers"], data["correction"], yerr=data["correction_error"], fmt="o-", ms=3.5, lw=1
+        *(data["layers"], data["correction"], data["correction_error"]),
+        **{"fmt": "o-", "ms": 3.5, "lw": 1, "label": "replicated matrix"},
     )
+    right.legend(fontsize=6.5, loc="lower right")
     right.xaxis.set_major_locator(MaxNLocator(integer=True))
     label_axes(right, "layers $L$", r"$L\,(\phi_\infty-\phi_L)$ (nat)")
     return picture

@@ -57,7 +57,7 @@ def compute(parameters: Parameters, progress: Progress) -> xr.Dataset:
         else results["threshold", layers]
         for layers in parameters["depths"]
     ]
-    return xr.merge(
+    data = xr.merge(
         [
             _table([results["boundary", x] for x in parameters["boundaries"]], "boundary", "ray"),
             _table(thresholds, "depth", "").rename(
@@ -72,6 +72,7 @@ def compute(parameters: Parameters, progress: Progress) -> xr.Dataset:
         depth=[float(x) for x in parameters["depths"]],
         curve=[float(x) for x in parameters["curve_layers"]],
     )
+    return data.set_coords("curve_d")  # chosen, not found
 
 
 def part(what: str, layers: str, numbers: dict[str, Any], folder: Path) -> list[dict[str, float]]:
