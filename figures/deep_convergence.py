@@ -120,8 +120,13 @@ def plot(data: xr.Dataset) -> Picture:
     label_axes(left, "basis functions", "deviation from exact (nat)")
     left.legend(fontsize=6.5, ncols=2, loc="lower left")
     right.errorbar(
-        *(data["layers"], data["correction"], data["correction_error"]),
-        **{"fmt": "o-", "ms": 3.5, "lw": 1, "label": "replicated matrix"},
+        data["layers"],
+        data["correction"],
+        yerr=data["correction_error"],
+        fmt="o-",
+        ms=3.5,
+        lw=1,
+        label="replicated matrix",
     )
     right.legend(fontsize=6.5, loc="lower right")
     right.xaxis.set_major_locator(MaxNLocator(integer=True))
