@@ -232,7 +232,7 @@ def test_no_y_star() -> None:
 
 
 def test_several_zeros_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "count_zeros", lambda model, root: 3)
+    monkeypatch.setattr(results, "count_zeros", lambda model, root, reach: 3)
     with pytest.raises(NotConvergedError, match=r"3 zeros in y at d = 0\.1"):
         ystar(CORE, 0.1)
     assert ystar(CORE, 0.1, check_zeros=False).y_star.value == pytest.approx(5.665006)

@@ -80,8 +80,9 @@ def replicated_entropy(chain: Chain, d: checks.RealLike, y: float) -> Replicated
     Examples
     --------
     >>> from rmtheory import Chain
-    >>> print(replicated_entropy(Chain(3, 0.05, 0.3), 0.1, 2).phi.rounded(12))
-    0.03388500026666 ± 6e-14
+    >>> phi = replicated_entropy(Chain(3, 0.05, 0.3), 0.1, 2).phi
+    >>> print(f"{phi.value:.11f}", phi.error < 1e-12)
+    0.03388500027 True
     """
     distance = float(checks.exact_real("d", d))
     if not 0 < distance < 0.5:
