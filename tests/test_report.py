@@ -21,6 +21,7 @@ from figures.failures import Failure, failures, remember
 from figures.figure import Figure, Scale
 from figures.registry import FIGURES
 from figures.report import Results, Run, State, gather, write
+from figures.report.markdown import claims_table, sections_table
 from figures.report.publish import PAGE, README, RESULTS, reproduce_page, with_headline
 from rmtheory import NotConvergedError, store
 
@@ -32,6 +33,9 @@ def _claim(**changes: object) -> Claim:
 
 def _number(value: float, error: float) -> xr.Dataset:
     return xr.Dataset({"a": value, "a_error": error})
+
+
+_SIMILAR = {"relation": Relation.SIMILAR, "tolerance": 0.02}
 
 
 @pytest.mark.parametrize(
@@ -49,10 +53,37 @@ def _number(value: float, error: float) -> xr.Dataset:
         ({"relation": Relation.BELOW}, -5.0, 0.1, Verdict.AGREES, "agrees"),
         ({"relation": Relation.BELOW}, 0.12, 0.01, Verdict.DIFFERS, "differs by 5.0 σ"),
         # Within two errors of its edge an inequality is neither confirmed nor refuted.
-        ({"relation": Relation.ABOVE}, 0.088, 0.01, Verdict.UNTESTED, "not resolved at this scale"),
-        ({"relation": Relation.ABOVE}, 0.05, 0.01, Verdict.UNTESTED, "not resolved at this scale"),
+        (
+            {"relation": Relation.ABOVE},
+            0.088,
+            0.01,
+            Verdict.UNRESOLVED,
+            "not resolved at this scale",
+        ),
+        (
+            {"relation": Relation.ABOVE},
+            0.05,
+            0.01,
+            Verdict.UNRESOLVED,
+            "not resolved at this scale",
+        ),
         ({"relation": Relation.ABOVE}, 0.091, 0.01, Verdict.AGREES, "agrees"),
-        ({"relation": Relation.BELOW}, 0.06, 0.01, Verdict.UNTESTED, "not resolved at this scale"),
+        (
+            {"relation": Relation.BELOW},
+            0.06,
+            0.01,
+            Verdict.UNRESOLVED,
+            "not resolved at this scale",
+        ),
+        # A similarity must stay within its tolerance by two errors, on either side.
+        (_SIMILAR, 0.07 + 0.0099, 0.005, Verdict.AGREES, "agrees"),
+        (_SIMILAR, 0.07 - 0.0099, 0.005, Verdict.AGREES, "agrees"),
+        (_SIMILAR, 0.07 + 0.0101, 0.005, Verdict.UNRESOLVED, "not resolved at this scale"),
+        (_SIMILAR, 0.07, 0.0101, Verdict.UNRESOLVED, "not resolved at this scale"),
+        (_SIMILAR, 0.09 + 0.0149, 0.005, Verdict.UNRESOLVED, "not resolved at this scale"),
+        (_SIMILAR, 0.09 + 0.0155, 0.005, Verdict.DIFFERS, "differs by 3.1 σ"),
+        (_SIMILAR, 0.05 - 0.0155, 0.005, Verdict.DIFFERS, "differs by 3.1 σ"),
+        (_SIMILAR, 0.09, 0.0, Verdict.AGREES, "agrees"),
     ],
 )
 def test_verdict_follows_from_value_and_error(
@@ -66,9 +97,54 @@ def test_reasons_are_given_where_it_differs_and_nothing_is_invented() -> None:
     claim = _claim(why="because", note="note")
     assert judge(claim, _number(0.07, 0.0)).remark == "note"
     assert judge(claim, _number(0.5, 0.0)).remark == "note because"
-    for data in (None, xr.Dataset(), _number(float("nan"), 0.1), _number(0.07, float("nan"))):
+    for data in (xr.Dataset(), _number(float("nan"), 0.1), _number(0.07, float("nan"))):
         judged = judge(claim, data)
         assert (judged.ours, judged.verdict) == (None, Verdict.UNTESTED)
+
+
+def test_what_was_not_run_is_told_from_what_this_scale_does_not_reach() -> None:
+    assert judge(_claim(), None).text == "not run"  # the figure was not made
+    never = _claim(data="", read=None)
+    assert judge(never, _number(0.07, 0.0)).text == "not run"  # no figure of ours measures it
+    assert judge(_claim(), xr.Dataset()).text == "not tested at this scale"
+    run = Run("quick", "0", "c", "no", "today", 1.0)
+    made, claim = Results({}, {CLAIMS[0].data: run}), CLAIMS[0]
+    assert made.judged(claim).verdict is Verdict.UNTESTED
+    assert Results({}, {}).judged(claim).verdict is Verdict.NOT_RUN
+    for section in ("not tested at this scale", "not run", "not resolved"):
+        assert section in sections_table(made)
+    for changes in ({"data": ""}, {"read": None}):
+        with pytest.raises(ValueError, match="a reader needs a data set"):
+            _claim(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, ""),
+        ({"tolerance": 0.005}, ""),  # half a unit of 0.07
+        ({"tolerance": 0.0025}, "± 0.0025 granted"),
+        ({"tolerance": 0.0}, "nothing granted"),
+        ({"relation": Relation.ABOVE}, ""),
+        ({"relation": Relation.BELOW, "tolerance": 0.005}, "0.005 granted"),
+        (_SIMILAR, "taken as within 0.02"),
+    ],
+)
+def test_what_is_granted_beyond_rounding_is_printed(changes: dict[str, object], words: str) -> None:
+    claim = _claim(**changes)
+    assert claim.granted == words
+    (row,) = claims_table([judge(claim, _number(0.07, 0.0))]).splitlines()[2:]
+    assert f"0.07 (somewhere{'; ' if words else ''}{words})" in row
+    if claim.relation is Relation.SIMILAR:
+        with pytest.raises(ValueError, match="tolerance must be positive"):
+            _claim(relation=Relation.SIMILAR)
+
+
+def test_the_page_prints_what_is_granted(made: Path) -> None:
+    html, markdown = write(gather(made, FIGURES), made)[:2]
+    for claim in CLAIMS:
+        assert claim.granted in unescape(html.read_text("utf-8"))
+        assert claim.granted in markdown.read_text("utf-8")
 
 
 def test_readers_find_dimensions_and_single_coordinates() -> None:
@@ -92,7 +168,7 @@ def test_every_claim_is_one_printed_number_with_a_source() -> None:
     assert len({claim.key for claim in CLAIMS}) == len(CLAIMS) > 150
     known = {figure.data or figure.name for figure in FIGURES.values()}
     for claim in CLAIMS:
-        assert claim.data in known, claim.key
+        assert claim.data in known or claim.read is None, claim.key
         assert claim.slack >= 0
         printed = re.search(r"\d*\.?\d+", claim.printed)
         if printed and claim.relation is Relation.EQUAL and "~" not in claim.printed:

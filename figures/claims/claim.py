@@ -16,7 +16,7 @@ import xarray as xr
 #: Deviations of at most so many errors agree.
 AGREEMENT = 3.0
 
-#: An inequality is confirmed if it holds by at least so many errors.
+#: An inequality, or a similarity, is confirmed if it holds by at least so many errors.
 RESOLUTION = 2.0
 
 
@@ -24,6 +24,8 @@ class Relation(StrEnum):
     """What the paper says of the quantity and its number."""
 
     EQUAL = "="
+    #: Equal as far as it matters ('little impact', 'comparable'): the tolerance says how far.
+    SIMILAR = "≈"
     ABOVE = ">"
     BELOW = "<"
 
@@ -33,7 +35,12 @@ class Verdict(StrEnum):
 
     AGREES = "agrees"
     DIFFERS = "differs"
+    #: We have a number, and its error is too large to say.
+    UNRESOLVED = "not resolved at this scale"
+    #: The figure was made, at a scale that does not reach the size or the epochs of the claim.
     UNTESTED = "not tested at this scale"
+    #: The figure was not made, or none of ours measures this.
+    NOT_RUN = "not run"
 
 
 @dataclass(frozen=True)
@@ -81,13 +88,14 @@ class Claim:
     value : str
         Its decimal digits: half a unit of the last one is what rounding may hide.
     data : str
-        Name of the data set that holds ours.
-    read : callable
-        Reads ours off the data set.
+        Name of the data set that holds ours; empty if none does.
+    read : callable, optional
+        Reads ours off the data set; None if no experiment of ours measures it.
     relation : Relation
-        Whether the paper says equal, above or below.
+        Whether the paper says equal, similar, above or below.
     tolerance : float, optional
-        Instead of half a unit of the last digit, where the paper says more or less than that.
+        Instead of half a unit of the last digit, where the paper says more or less than that. The
+        report prints it.
     why : str
         Why ours differs, where we know; shown only if it does.
     note : str
@@ -102,12 +110,18 @@ class Claim:
     where: str
     value: str
     data: str
-    read: Reader
+    read: Reader | None
     relation: Relation = Relation.EQUAL
     tolerance: float | None = None
     why: str = ""
     note: str = ""
     headline: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.read is None) != (not self.data):
+            raise ValueError(f"{self.key}: a reader needs a data set, and a data set a reader")
+        if self.relation is Relation.SIMILAR and not self.tolerance:
+            raise ValueError(f"{self.key}: similar within what? the tolerance must be positive")
 
     @property
     def number(self) -> float:
@@ -117,19 +131,46 @@ class Claim:
     @property
     def slack(self) -> float:
         """How far a number may be from the printed one and still be it."""
-        if self.relation is not Relation.EQUAL:
-            return self.tolerance or 0.0
         if self.tolerance is not None:
             return self.tolerance
+        return self._rounding if self.relation is Relation.EQUAL else 0.0
+
+    @property
+    def _rounding(self) -> float:
+        """Half a unit of the last printed digit."""
         _, _, decimals = self.value.partition(".")
         return 0.5 * 10.0 ** -len(decimals)
+
+    @property
+    def granted(self) -> str:
+        """What the verdict grants, in words; empty for the rounding of an equality.
+
+        Examples
+        --------
+        >>> import dataclasses
+        >>> claim = Claim("k", "a", "7", "here", "7", "data", lambda data: None)
+        >>> claim.granted, dataclasses.replace(claim, tolerance=2).granted
+        ('', '± 2 granted')
+        """
+        if self.relation is Relation.SIMILAR:
+            return f"taken as within {self.slack:g}"
+        if self.relation is not Relation.EQUAL:
+            return f"{self.slack:g} granted" if self.slack else ""
+        if math.isclose(self.slack, self._rounding):
+            return ""
+        return f"± {self.slack:g} granted" if self.slack else "nothing granted"
+
+    @property
+    def source(self) -> str:
+        """Place in the paper, and what the verdict grants."""
+        return "; ".join(filter(None, (self.where, self.granted)))
 
     def excess(self, ours: float) -> float:
         """By how much `ours` violates the claim; 0 if it does not."""
         gap = ours - self.number
-        signed = {Relation.EQUAL: abs(gap), Relation.ABOVE: -gap, Relation.BELOW: gap}
+        signed = {Relation.ABOVE: -gap, Relation.BELOW: gap}.get(self.relation, abs(gap))
         # Rounding of the last bits must not turn the edge of the interval into a violation.
-        return max(0.0, signed[self.relation] - self.slack * (1 + 1e-9))
+        return max(0.0, signed - self.slack * (1 + 1e-9))
 
 
 @dataclass(frozen=True)
@@ -138,6 +179,8 @@ class Judged:
 
     claim: Claim
     ours: Ours | None
+    #: Whether the figure was made that the claim reads.
+    run: bool = True
 
     @property
     def sigmas(self) -> float:
@@ -154,31 +197,31 @@ class Judged:
         """Whether our error is small enough to say something.
 
         A number may be compared whatever its error; of an inequality nothing is said by a value
-        within :data:`RESOLUTION` errors of its edge.
+        within :data:`RESOLUTION` errors of its edge, and so of both edges of a similarity.
         """
         if self.ours is None:
             return False
         if self.claim.relation is Relation.EQUAL or self.sigmas > AGREEMENT:
             return True
-        edge = self.ours.value - self.claim.number
-        margin = (edge if self.claim.relation is Relation.ABOVE else -edge) + self.claim.slack
+        gap = self.ours.value - self.claim.number
+        signed = {Relation.ABOVE: gap, Relation.BELOW: -gap}.get(self.claim.relation, -abs(gap))
+        margin = signed + self.claim.slack * (1 + 1e-9)
         return margin >= RESOLUTION * self.ours.error
 
     @property
     def verdict(self) -> Verdict:
         """Agrees if the violation is at most :data:`AGREEMENT` errors."""
+        if self.ours is None:
+            return Verdict.UNTESTED if self.run and self.claim.read else Verdict.NOT_RUN
         if not self.resolved:
-            return Verdict.UNTESTED
+            return Verdict.UNRESOLVED
         return Verdict.AGREES if self.sigmas <= AGREEMENT else Verdict.DIFFERS
 
     @property
     def text(self) -> str:
         """The verdict in words: how far it differs."""
-        if self.ours is not None and not self.resolved:
-            return "not resolved at this scale"
-        if self.verdict is not Verdict.DIFFERS:
+        if self.ours is None or self.verdict is not Verdict.DIFFERS:
             return str(self.verdict)
-        assert self.ours is not None
         if self.sigmas < 1000:
             return f"differs by {self.sigmas:.1f} σ"
         return f"differs by {self.claim.excess(self.ours.value):.2g}, beyond all error"
@@ -192,4 +235,6 @@ class Judged:
 
 def judge(claim: Claim, data: xr.Dataset | None) -> Judged:
     """Put `claim` before the data set it reads, None if that is not there."""
-    return Judged(claim, None if data is None else claim.read(data))
+    if data is None or claim.read is None:
+        return Judged(claim, None, run=False)
+    return Judged(claim, claim.read(data))

@@ -104,8 +104,8 @@ def _no_effect(rule: str, scheme: str) -> Claim:
             at("test_accuracy", rule=rule, jd=0.5, scheme=scheme),
             at("test_accuracy", rule="asym", jd=0.5, scheme=scheme),
         ),
+        relation=Relation.SIMILAR,
         tolerance=0.02,
-        note="'Little' is taken as 2 %.",
     )
 
 
@@ -168,8 +168,8 @@ RULES = (
             at("test_accuracy", scheme="approximate", n=400, jd=0.5, epochs=100),
             at("test_accuracy", scheme="full", n=400, jd=0.5, epochs=100),
         ),
+        relation=Relation.SIMILAR,
         tolerance=0.02,
-        note="'Preserves' is taken as within 2 %.",
     ),
     _positive(
         "approximate scheme, wide",

@@ -66,7 +66,7 @@ def gather(folder: Path, figures: Mapping[str, Figure]) -> Report:
         entry.figure.data_file for entry in entries if entry.state in (State.FAILED, State.OUTDATED)
     }
     data = {}
-    for name in dict.fromkeys(claim.data for claim in CLAIMS):
+    for name in dict.fromkeys(claim.data for claim in CLAIMS if claim.data):
         if f"{name}.nc" not in unusable and (found := _load(folder / f"{name}.nc")) is not None:
             data[name] = found
     return Report(entries, Results.of(data), git_state()[0])

@@ -15,7 +15,8 @@ from figures.report.markdown import COUNTS, RULE
 
 _STYLE = Path(__file__).with_name("style.css")
 
-_CLASS = {Verdict.AGREES: "agrees", Verdict.DIFFERS: "differs", Verdict.UNTESTED: "untested"}
+#: Verdict -> class of its colour; the others say nothing, and look so.
+_CLASS = {Verdict.AGREES: "agrees", Verdict.DIFFERS: "differs"}
 
 
 def page(report: Report) -> str:
@@ -93,7 +94,7 @@ def _claims(title: str, judged: Sequence[Judged]) -> str:
         parts.append(_table(tested))
     if untested:
         parts.append(
-            f"<details><summary>{len(untested)} not tested at this scale</summary>\n"
+            f"<details><summary>{len(untested)} not tested at this scale or not run</summary>\n"
             f"{_table(untested)}\n</details>"
         )
     return "\n".join(parts)
@@ -109,11 +110,11 @@ def _table(judged: Sequence[Judged]) -> str:
 
 
 def _claim(one: Judged) -> str:
-    claim, kind = one.claim, _CLASS[one.verdict]
+    claim, kind = one.claim, _CLASS.get(one.verdict, "untested")
     remark = f"<div class='remark'>{text(one.remark)}</div>" if one.remark else ""
     return (
         f"<tr><td>{text(claim.quantity)}{remark}</td>"
-        f"<td>{text(claim.printed)}<div class='remark'>{text(claim.where)}</div></td>"
+        f"<td>{text(claim.printed)}<div class='remark'>{text(claim.source)}</div></td>"
         f"<td class='ours'>{'' if one.ours is None else one.ours}"
         f"<div class='remark'>{claim.data}</div></td>"
         f"<td><span class='{kind}'>{one.text}</span></td></tr>"

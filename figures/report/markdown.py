@@ -13,13 +13,23 @@ from figures.report.results import Results
 #: How the verdicts are to be read.
 RULE = (
     f"A number *agrees* if it is at most {AGREEMENT:g} of our errors away from what the paper "
-    "prints, half a unit of the last printed digit granted; an inequality must hold by "
-    f"{RESOLUTION:g} errors, or it is not resolved. *Not tested at this scale* means that the runs "
-    "at hand do not reach the size, the epochs or the data of the claim."
+    "prints, half a unit of the last printed digit granted, or what its row says. An inequality "
+    f"must hold by {RESOLUTION:g} errors; what the paper calls little or comparable must stay "
+    f"within what its row says by {RESOLUTION:g} errors; otherwise they are not resolved, unless "
+    f"violated by more than {AGREEMENT:g}. Differences carry the error of independent numbers, "
+    "also where both networks start from the same weights. *Not tested at this scale* means that "
+    "the run at hand does not reach the size, the epochs or the data of the claim; *not run*, that "
+    "its figure was not made, or that no experiment of ours measures it."
 )
 
 #: Verdict -> heading of its column in the table of sections.
-COUNTS = {Verdict.AGREES: "agree", Verdict.DIFFERS: "differ", Verdict.UNTESTED: "not tested"}
+COUNTS = {
+    Verdict.AGREES: "agree",
+    Verdict.DIFFERS: "differ",
+    Verdict.UNRESOLVED: "not resolved",
+    Verdict.UNTESTED: "not tested at this scale",
+    Verdict.NOT_RUN: "not run",
+}
 
 
 def escape(text: str) -> str:
@@ -49,7 +59,7 @@ def _row(one: Judged) -> tuple[str, ...]:
     claim = one.claim
     return (
         escape(claim.quantity),
-        f"{escape(claim.printed)} ({escape(claim.where)})",
+        f"{escape(claim.printed)} ({escape(claim.source)})",
         "" if one.ours is None else escape(str(one.ours)),
         _stressed(one),
         escape(one.remark),
@@ -65,12 +75,12 @@ def headline(results: Results) -> str:
     rows = (
         (
             escape(claim.quantity),
-            escape(claim.printed),
+            escape(claim.printed) + (f" ({claim.granted})" if claim.granted else ""),
             _value(results.judged(claim)),
             _stressed(results.judged(claim)),
         )
         for claim in CLAIMS
-        if claim.headline and results.judged(claim).verdict is not Verdict.UNTESTED
+        if claim.headline and results.judged(claim).ours is not None
     )
     return table(("quantity", "paper", "ours", "verdict"), rows)
 
@@ -80,7 +90,7 @@ def _value(one: Judged) -> str:
 
 
 def sections_table(results: Results) -> str:
-    """Return how many claims of each section agree, differ and are not tested."""
+    """Return how many claims of each section have each verdict."""
     rows = []
     for title in SECTIONS:
         counted = results.counted(title)
@@ -127,7 +137,7 @@ def report_page(report: Report) -> str:
 
 def commands(claims: Iterable[Claim]) -> str:
     """Return the lines that make the data of `claims`."""
-    names = dict.fromkeys(FIGURE_OF.get(claim.data, claim.data) for claim in claims)
+    names = dict.fromkeys(FIGURE_OF.get(claim.data, claim.data) for claim in claims if claim.data)
     return "\n".join(f"python -m figures {name} --scale paper" for name in names)
 
 

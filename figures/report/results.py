@@ -61,7 +61,7 @@ class Results:
 
     def judged(self, claim: Claim) -> Judged:
         """Return `claim` with our number and the verdict."""
-        return Judged(claim, self.numbers.get(claim.key))
+        return Judged(claim, self.numbers.get(claim.key), run=claim.data in self.runs)
 
     def counted(self, title: str) -> dict[Verdict, int]:
         """Return how many claims of a section have each verdict."""
