@@ -11,7 +11,8 @@ import pytest
 
 from rmtheory import Chain, InvalidInputError, NotConvergedError
 from rmtheory.local_entropy import phase_diagram as module
-from rmtheory.local_entropy.critical import Critical, Kind, Seed, bracket, critical_coupling
+from rmtheory.local_entropy.bracket import Kind, Seed, bracket
+from rmtheory.local_entropy.critical import Critical, critical_coupling
 from rmtheory.local_entropy.phase_diagram import (
     KINDS,
     BoundaryPoint,

@@ -25,15 +25,8 @@ from rmtheory import checks
 from rmtheory.chain import Chain
 from rmtheory.errors import InvalidInputError, NotConvergedError
 from rmtheory.files import write_text
-from rmtheory.local_entropy.critical import (
-    Bracket,
-    Kind,
-    Seed,
-    axis_guess,
-    bracket,
-    deep_radius,
-    deep_seed,
-)
+from rmtheory.local_entropy.bracket import Bracket, Kind, Seed, bracket
+from rmtheory.local_entropy.critical import axis_guess, deep_radius, deep_seed
 from rmtheory.processes import in_order
 from rmtheory.provenance import parameters_hash
 
