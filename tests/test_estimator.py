@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from rmsim.data import synthetic
 from rmsim.estimator import RMClassifier
 from rmsim.learning import epoch_order, initialise, predict, train
-from rmtheory.errors import InvalidInputError
+from rmtheory.errors import InvalidInputError, NotConvergedError
 
 DATA = synthetic(classes=4, train=200, test=200)
 X, Y = DATA.train.inputs, DATA.train.labels
@@ -100,11 +100,17 @@ def test_probe_and_seeds() -> None:
         ({"settings": {"readout": "none"}}, "readout must be probe"),
         ({"device": "abacus"}, "device must be"),
         ({"random_state": -1}, "seed must be an integer"),
+        ({"settings": {"decay_j": 1e9}}, "decay_j must be at most"),
     ],
 )
 def test_bad_parameters(others: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
         small(**others).fit(X, Y)
+
+
+def test_weights_that_overflow_are_told() -> None:
+    with pytest.raises(NotConvergedError, match="no longer finite"):
+        small(settings={"eta_back": 1e30, "label_true": 1e9}).fit(X, Y)
 
 
 def test_bad_samples() -> None:

@@ -1,14 +1,24 @@
 """What the learning core refuses, and in which words."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from rmsim.learning import Parameters, Wiring, accuracy, batch_step, initialise, train
-from rmsim.learning.recipes import dense_recipe, hetero_recipe
-from rmtheory.errors import InvalidInputError
+from rmsim.learning import (
+    Parameters,
+    Wiring,
+    accuracy,
+    batch_step,
+    infer,
+    initialise,
+    measure,
+    train,
+)
+from rmsim.learning.recipes import dense_recipe, hetero_recipe, sparse_recipe
+from rmtheory.errors import InvalidInputError, NotConvergedError
 
 
 @pytest.mark.parametrize(
@@ -137,3 +147,81 @@ def test_any_byte_order_stride_and_unsigned_labels(kind: str) -> None:
         other = train(parameters, state, turned, labels.astype(unsigned))
         assert torch.equal(other.j, plain.j)
         assert torch.equal(other.w_out, plain.w_out)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "drawn", "words"),
+    [
+        (sparse_recipe, {"n": 40}, "state must be that of the parameters, n = 50, got .* n = 40"),
+        (dense_recipe, {"n": 60}, "n = 50, got one with n = 60"),
+        (dense_recipe, {"n": 25, "layers": 2}, "n = 50, got one with n = 25"),
+        (dense_recipe, {"n": 50, "layers": 2}, "layers = 1, got one with layers = 2"),
+        (dense_recipe, {"n": 50, "jd": 0.7}, "jd = 0.5, got one with jd = 0.7"),
+        (dense_recipe, {"n": 50, "readout": "none"}, "readout = perceptron, got .* none"),
+    ],
+)
+def test_weights_of_another_protocol(recipe: Any, drawn: dict[str, Any], words: str) -> None:
+    """Sparse networks would be read out of bounds, others trained with another J_D."""
+    parameters = recipe(50)
+    state = initialise(recipe(**drawn), 5, 10, seed=0)
+    for attempt in (
+        lambda: train(parameters, state, INPUTS, LABELS),
+        lambda: batch_step(parameters, state, INPUTS, LABELS),
+        lambda: infer(parameters, state, INPUTS),
+        lambda: measure(parameters, state, INPUTS, LABELS),
+    ):
+        with pytest.raises(InvalidInputError, match=words):
+            attempt()
+
+
+def test_couplings_between_layers_are_those_of_the_protocol() -> None:
+    parameters = dense_recipe(20, classes=3, layers=2, lam_left=0.3, lam_right=0.3)
+    state = initialise(parameters, 5, 3, seed=0)
+    with pytest.raises(InvalidInputError, match=r"lam_left = 0\.5, got one with lam_left = 0\.3"):
+        infer(replace(parameters, lam_left=0.5), state, INPUTS)
+    single = dense_recipe(20, classes=3, lam_left=0.3)  # there is no other layer: lambda is idle
+    infer(single, initialise(single, 5, 3, seed=0), INPUTS)
+
+
+@pytest.mark.parametrize("recipe", [dense_recipe, sparse_recipe])
+def test_numbers_whose_fields_would_overflow(recipe: Any) -> None:
+    parameters = recipe(50, classes=3)
+    state = initialise(parameters, 5, 3, seed=0)
+    large = INPUTS * 3e38
+    codes = torch.full((8, 3), 1e300, dtype=torch.float64)
+    with pytest.raises(InvalidInputError, match=r"inputs must be at most .* fields are finite"):
+        measure(parameters, state, large, LABELS)
+    with pytest.raises(InvalidInputError, match="inputs must be at most"):
+        infer(parameters, state, large)
+    with pytest.raises(InvalidInputError, match="labels must be at most"):
+        train(parameters, state, INPUTS, codes)
+    loud = recipe(50, classes=3, label_true=1e30, lambda_y=1e30)
+    with pytest.raises(InvalidInputError, match="label_true must be at most"):
+        measure(loud, initialise(loud, 5, 3, seed=0), INPUTS, LABELS)
+    # what is let in stays finite, in the first batch and in the last
+    with pytest.raises(NotConvergedError, match="the field of inputs is no longer finite"):
+        train(replace(parameters, kappa_in=1e30), state, INPUTS * 1e29, LABELS)
+
+
+def test_weights_that_overflow_are_told() -> None:
+    parameters = dense_recipe(30, classes=3, eta_j=1e30, fan_in_rates=False)
+    state = initialise(parameters, 5, 3, seed=0)
+    for _ in range(2):
+        state = train(parameters, state, INPUTS, LABELS)
+    wild = torch.full_like(state.w_out, 1e37)
+    state.w_out.copy_(wild)
+    with pytest.raises(NotConvergedError, match="W_out or its field is no longer finite"):
+        batch_step(parameters, state, INPUTS, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        ({"decay_j": 2e5}, "decay_j must be at most 2000 at this rate"),
+        ({"eta_in": 1e30, "lambda_x": 1e12}, "eta_in must be such that the rate .* at most 1e.30"),
+        ({"eta_out": 1e-3, "decay_out": 1e9}, "decay_out must be at most"),
+    ],
+)
+def test_rates_out_of_range(choice: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        initialise(Parameters(n=100, **choice), 5, 3, seed=0)

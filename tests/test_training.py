@@ -305,10 +305,22 @@ def test_two_runs_in_one_folder(tmp_path: Path) -> None:
 
 
 def test_weights_that_diverge_are_told(tmp_path: Path) -> None:
-    wild = plan(decay_j=1e9)
-    with pytest.raises(NotConvergedError, match="is no longer finite in epoch 1"):
+    # W_back is one of them: a checkpoint that cannot be read again must not replace the last one
+    wild = plan(eta_back=1e30, label_true=1e9, shared_back=False)
+    with pytest.raises(NotConvergedError, match=r"no longer finite.*in epoch 1; the epoch before"):
         trained(tmp_path, 2, wild)
     assert load_checkpoint(tmp_path / "checkpoint.npz").epoch == 0
+
+
+@pytest.mark.parametrize(
+    "rates", [{"decay_j": 1e9}, {"eta_in": 1e30, "lambda_x": 1e12}, {"decay_in": 1e4}], ids=str
+)
+def test_rates_out_of_range_are_refused_before_a_folder_is_made(
+    rates: dict[str, float], tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidInputError, match=next(iter(rates))):
+        trained(tmp_path / "run", 1, plan(**rates))
+    assert not (tmp_path / "run").exists()
 
 
 def test_probe_and_evaluation(tmp_path: Path) -> None:

@@ -13,14 +13,14 @@ from rmtheory import checks
 from rmtheory.errors import InvalidInputError
 
 #: Largest coupling: its sums stay within float32.
-_MOST = 1e30
+MOST_COUPLING = 1e30
 
 
 def checked_coupling(name: str, value: object) -> float:
     """Return J_D or a lambda as a float; refuse what would overflow in float32."""
     number = float(checks.exact_real(name, value))
-    if abs(number) > _MOST:
-        raise InvalidInputError(name, value, f"at most {_MOST:g} in size")
+    if abs(number) > MOST_COUPLING:
+        raise InvalidInputError(name, value, f"at most {MOST_COUPLING:g} in size")
     return number
 
 

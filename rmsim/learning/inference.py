@@ -6,6 +6,7 @@ import torch
 
 from rmsim.learning import sparse
 from rmsim.learning.data import Array, checked_inputs, checked_labels
+from rmsim.learning.fit import demand_fields, demand_fit
 from rmsim.learning.flips import by_columns
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.phases import infer_batch
@@ -37,7 +38,9 @@ def infer(
     compiled : bool
         Take the compiled routes of a CPU where they apply.
     """
+    demand_fit(parameters, state)
     x = checked_inputs(state, inputs)
+    demand_fields(parameters, state, x)
     if compiled and sparse.has_inference_kernel(parameters, state):
         return sparse.infer_compiled(parameters, state, x)
     if compiled:

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 import torch
 
 from rmsim.learning.data import Array, checked_inputs, checked_labels, label_code
+from rmsim.learning.fit import demand_fields, demand_fit
 from rmsim.learning.flips import by_columns
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.phases import is_fixed, phases
@@ -130,10 +131,12 @@ def measure(
     together : int
         Samples relaxed together.
     """
+    demand_fit(parameters, state)
     x = checked_inputs(state, inputs)
     y = checked_labels(state, labels, len(x))
     if not len(x):
         raise InvalidInputError("inputs", "no sample", "at least one sample")
+    demand_fields(parameters, state, x, y)
     state = by_columns(state)
     found: dict[str, list[torch.Tensor]] = {}
     for number, first in enumerate(range(0, len(x), together)):

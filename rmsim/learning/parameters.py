@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
-from rmsim.couplings.local import checked_coupling
+from rmsim.couplings.local import MOST_COUPLING, checked_coupling
 from rmsim.network import LEAST_DENSITY, MOST_NEURONS
 from rmtheory import checks
 from rmtheory.errors import InvalidInputError
@@ -253,7 +253,13 @@ class Parameters:
         rate = self._bare_rate(name, fan_in) * per_batch[self.batch_scaling]
         if self.rho_rates:
             rate /= math.sqrt(self._density(name))
-        return rate * strength if self.lambda_rates else rate
+        if self.lambda_rates:
+            rate *= strength
+        if rate > MOST_COUPLING:
+            allowed = f"such that the rate of the updates, here {rate:g}, is at most"
+            eta = f"eta_{name}"
+            raise InvalidInputError(eta, getattr(self, eta), f"{allowed} {MOST_COUPLING:g}")
+        return rate
 
     def decay(self, name: Weights, fan_in: int) -> float:
         """Return the factor by which J or one of the W shrinks after a batch."""
@@ -261,7 +267,28 @@ class Parameters:
         density = self._density(name)
         if self.rho_rates and name != "out":
             rate *= math.sqrt(DECAY_DENSITY / density)
-        return 1 - float(getattr(self, f"decay_{name}")) * rate
+        decay = float(getattr(self, f"decay_{name}"))
+        if decay * rate > 1:  # the weights would change sign, and soon be infinite
+            allowed = f"at most {1 / rate:g} at this rate, so that weights do not change sign"
+            raise InvalidInputError(f"decay_{name}", decay, allowed)
+        return 1 - decay * rate
+
+    def check_rates(self, inputs: int, classes: int, fan_in: int | None = None) -> None:
+        """Refuse rates and decays out of range, for this width of inputs and labels.
+
+        Parameters
+        ----------
+        inputs, classes : int
+            D and C.
+        fan_in : int, optional
+            Neurons that a row of J ranges over; n by default.
+        """
+        rows = self.n if fan_in is None else fan_in
+        fans: dict[Weights, int] = {"j": rows, "in": inputs, "out": self.neurons, "back": classes}
+        for name, width in fans.items():
+            self.rate(name, width, 1)  # a batch of one has the largest
+            if name != "back":
+                self.decay(name, width)
 
     def _bare_rate(self, name: str, fan_in: int) -> float:
         eta = float(getattr(self, f"eta_{name}"))

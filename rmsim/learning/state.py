@@ -179,6 +179,7 @@ def initialise(
     neurons = parameters.neurons
     if neurons < classes:
         raise InvalidInputError("n", parameters.n, f"such that {classes} classes fit, N >= C")
+    parameters.check_rates(inputs, classes, None if wiring.adjacency is None else neurons)
     a_in, a_back, a_out = (
         _neurons(name, given, layers, parameters, device)
         for name, given, layers in (

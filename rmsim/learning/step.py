@@ -12,6 +12,7 @@ import torch
 
 from rmsim.learning import sparse
 from rmsim.learning.data import Array, checked_inputs, checked_labels, label_code, label_signs
+from rmsim.learning.fit import demand_fields, demand_fit, demand_learnt
 from rmsim.learning.flips import by_columns, by_rows
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.phases import Phases, phases
@@ -58,13 +59,21 @@ def batch_step(
     -------
     State, Phases
         The new weights, and the states s' and s* that they were learnt from.
+
+    Raises
+    ------
+    NotConvergedError
+        If the weights or their fields are no longer finite.
     """
+    demand_fit(parameters, state)
     x = checked_inputs(state, inputs)
     y = checked_labels(state, labels, len(x))
     if not len(x):
         raise InvalidInputError("inputs", "no sample", "at least one sample")
+    demand_fields(parameters, state, x, y)
     state = state.copy()
     ends = _learn_batch_(parameters, state, x, y)
+    demand_learnt(parameters, state, x, y)
     return replace(state, step=state.step + 1), ends
 
 
@@ -88,13 +97,21 @@ def train(
     compiled : bool
         Take the compiled routes of a CPU (:mod:`rmsim.learning.sparse` and
         :mod:`rmsim.learning.flips`) where they apply; False takes the route of a GPU everywhere.
+
+    Raises
+    ------
+    NotConvergedError
+        If the weights or their fields are no longer finite.
     """
+    demand_fit(parameters, state)
     x = checked_inputs(state, inputs)
     y = checked_labels(state, labels, len(x))
+    demand_fields(parameters, state, x, y)
     order = torch.arange(len(x)) if order is None else checked_order(order, len(x))
     state = state.copy()
     if compiled and y.dim() == 1 and sparse.has_kernel(parameters, state):
         sparse.learn_compiled_(parameters, state, x, y, order)
+        demand_learnt(parameters, state, x, y)
         batches = -(-len(order) // parameters.batch)
         return replace(state, step=state.step + batches)
     if compiled:
@@ -103,7 +120,9 @@ def train(
         chosen = order[first : first + parameters.batch]
         _learn_batch_(parameters, state, x[chosen], y[chosen])
         state = replace(state, step=state.step + 1)
-    return by_rows(state)
+    state = by_rows(state)
+    demand_learnt(parameters, state, x, y)
+    return state
 
 
 def _learn_batch_(parameters: Parameters, state: State, x: torch.Tensor, y: torch.Tensor) -> Phases:

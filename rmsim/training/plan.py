@@ -85,6 +85,7 @@ class Plan:
         if self.parameters.neurons < dataset.classes:  # before a folder is made
             allowed = f"such that {dataset.classes} classes fit, N >= C"
             raise InvalidInputError("n", self.parameters.n, allowed)
+        self.parameters.check_rates(dataset.width, dataset.classes)
         train = len(dataset.train) if self.train_samples is None else self.train_samples
         test = len(dataset.test) if self.test_samples is None else self.test_samples
         checks.integer("train_samples", train, 1, len(dataset.train))

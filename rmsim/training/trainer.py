@@ -159,11 +159,14 @@ def run(
         session.tell(moment.epoch, 0, records[-1])
         for epoch in range(moment.epoch, epochs):
             started, state = time.perf_counter(), moment.state
-            for state, done in learn_epoch(  # noqa: B007  # the last state is the result
-                plan.parameters, moment.state, data.train, plan.seed, epoch
-            ):
-                session.tell(epoch, done, records[-1])
-            _demand_finite(state, epoch, folder)
+            learning = learn_epoch(plan.parameters, moment.state, data.train, plan.seed, epoch)
+            try:
+                for state, done in learning:  # noqa: B007  # the last state is the result
+                    session.tell(epoch, done, records[-1])
+            except NotConvergedError as problem:
+                raise NotConvergedError(
+                    f"{problem} (in epoch {epoch + 1}; the epoch before is kept in {folder.path})"
+                ) from None
             seconds = time.perf_counter() - started
             moment = replace(moment, epoch=epoch + 1, state=state)
             records.append(_record(moment, data, watch, seconds))
@@ -223,15 +226,6 @@ def _store(folder: Folder, moment: Checkpoint, record: dict[str, Any]) -> None:
         log.append(folder.log, record)
     with folder.writing("checkpoint.npz"):
         save_checkpoint(folder.checkpoint, moment)
-
-
-def _demand_finite(state: State, epoch: int, folder: Folder) -> None:
-    for name, values in (("J", state.j), ("W_in", state.w_in.values), ("W_out", state.w_out)):
-        if not bool(values.isfinite().all()):
-            raise NotConvergedError(
-                f"{name} is no longer finite in epoch {epoch + 1}: lower the rates; the epoch "
-                f"before is kept in {folder.path}"
-            )
 
 
 class _Session:
