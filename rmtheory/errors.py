@@ -45,5 +45,9 @@ class OutsideValidityError(RMError, ValueError):
     """The arguments are legal, but the formula asked for does not hold there."""
 
 
+class StorageError(RMError):
+    """The results could not be written; what was there before is kept."""
+
+
 class UnreadableDataError(RMError):
     """A data file is missing its end, was altered, or is no data file; the text names it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -9,6 +10,45 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rmtheory.errors import InvalidInputError
+
+#: Failures that only a write can have, and among them those of a full disk.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_WRITING = (*_FULL, errno.EROFS, errno.EPIPE)
+
+
+def remedy(problem: OSError) -> str:
+    """Say what lets a file be written that could not.
+
+    Examples
+    --------
+    >>> remedy(OSError(errno.ENOSPC, "full")), remedy(OSError(errno.EACCES, "no"))
+    ('make room', 'allow access')
+    """
+    return "make room" if problem.errno in _FULL else "allow access"
+
+
+def describe(problem: OSError) -> str:
+    """Say in one sentence what the system refused: whether to read or to write, and which file.
+
+    Examples
+    --------
+    >>> describe(OSError(errno.ENOSPC, "No space left on device", "a.nc"))
+    'cannot write a.nc: No space left on device'
+    >>> describe(FileNotFoundError(errno.ENOENT, "No such file or directory", "no/such"))
+    'cannot read no/such: No such file or directory'
+    """
+    file = problem.filename
+    named = isinstance(file, (str, bytes, os.PathLike))
+    if problem.errno in _WRITING:
+        what = "write"
+    elif named and not os.access(file, os.R_OK):
+        what = "read"
+    elif named and problem.errno in (errno.EACCES, errno.EPERM):
+        what = "write"  # it can be read
+    else:
+        what = "read or write"
+    where = f" {os.fsdecode(file)}" if named else ""
+    return f"cannot {what}{where}: {problem.strerror or problem}"
 
 
 @contextmanager

@@ -1,13 +1,16 @@
 """The command line: its JSON contract, its tables, and what it says to bad input."""
 
+import errno
 import json
 import os
 from pathlib import Path
 
 import mpmath
 import pytest
+import typer
 
 from rmtheory.cli import run
+from rmtheory.cli.run import run_app
 
 
 def answer(arguments: str, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
@@ -159,3 +162,25 @@ def test_parameters_are_printed_in_full(capsys: pytest.CaptureFixture[str]) -> N
         "lam_left": "1e-30",
         "lam_right": "1e-30",
     }
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        (OSError(errno.ENOSPC, "No space left", "a.nc"), "cannot write a.nc: No space left"),
+        (FileNotFoundError(errno.ENOENT, "No such file", "x/y"), "cannot read x/y: No such file"),
+        (PermissionError(errno.EACCES, "Permission denied", "/"), "cannot write /: Permission"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_the_file_that_the_system_refuses_is_named(
+    problem: OSError, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app = typer.Typer()
+
+    @app.command()
+    def fails() -> None:
+        raise problem
+
+    assert run_app(app, "rmtheory", []) == 1
+    assert capsys.readouterr().err.startswith(f"rmtheory: error: {words}")

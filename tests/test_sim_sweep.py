@@ -1,5 +1,6 @@
 """Sweeps: points depend on themselves alone, nothing finished is lost, whatever ends a run."""
 
+import errno
 import json
 import os
 import signal
@@ -21,7 +22,7 @@ from rmsim.sweep import Dask, Grid, Local, Serial, Sweep, collect, run_sweep
 from rmsim.sweep.directory import STRAY_AGE
 from rmsim.sweep.values import BadValueError, decode, encode
 from rmtheory import InvalidInputError, store
-from rmtheory.errors import RMError
+from rmtheory.errors import RMError, StorageError
 from tests.sweep_points import sweep
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -151,6 +152,39 @@ def test_damaged_file_is_named_and_computed_again(
     assert len(told) == len(report.damaged) == 1
     assert str(victim) in told[0]
     assert points(tmp_path) == good
+
+
+def test_damaged_request_is_named_and_made_up_from_the_points(tmp_path: Path) -> None:
+    run_sweep(sweep((0, 1)), tmp_path, Serial())
+    run_sweep(sweep((2,)), tmp_path, Serial())
+    whole = collect(tmp_path)
+    victim = sorted((tmp_path / "asked").iterdir())[0]
+    _truncate(victim)
+    seen = collect(tmp_path)
+    assert (seen.attrs["complete"], seen.attrs["damaged"]) == ("no", f"asked/{victim.name}")
+    xr.testing.assert_identical(seen.drop_attrs(), whole.drop_attrs())
+    for xs in ((0, 1), (2,)):
+        run_sweep(sweep(xs), tmp_path, Serial())
+    xr.testing.assert_identical(collect(tmp_path), whole)
+
+
+def test_folder_of_a_training_run_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("{}")
+    with pytest.raises(InvalidInputError, match=r"which holds a training run \(run\.json\)"):
+        run_sweep(sweep(), tmp_path, Serial())
+    assert [file.name for file in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_full_disk_says_what_is_kept_and_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: Path, text: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(file))
+
+    monkeypatch.setattr("rmsim.sweep.directory.write_text", full)
+    words = r"cannot write .*sweep\.json: No space .*; 0 of 6 points are done.*: make room and run"
+    with pytest.raises(StorageError, match=words):
+        run_from_command(sweep(), tmp_path / "out", "1")
 
 
 def test_stray_files_of_killed_runs_go_when_they_are_old(tmp_path: Path) -> None:

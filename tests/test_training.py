@@ -1,5 +1,6 @@
 """Training in a folder: what is written, what is refused, and that nothing is ever lost."""
 
+import errno
 import itertools
 import json
 import os
@@ -22,6 +23,7 @@ from rmsim.training import (
     Outcome,
     Plan,
     Progress,
+    StorageError,
     Watch,
     evaluate,
     load_checkpoint,
@@ -207,8 +209,10 @@ def test_damaged_checkpoints(damage: str, tmp_path: Path) -> None:
         file.write_text("weights")
     else:
         np.savez(file, j=np.zeros(3))
-    with pytest.raises(UnreadableDataError, match=r"checkpoint\.npz"):
+    with pytest.raises(UnreadableDataError, match=r"checkpoint\.npz .* remove it, and .* starts"):
         trained(tmp_path, 1)
+    file.unlink()
+    assert trained(tmp_path, 0).checkpoint.epoch == 0  # as it says
 
 
 ALTERED: dict[str, tuple[str, Any]] = {
@@ -253,9 +257,39 @@ def test_damaged_manifest_and_log(tmp_path: Path) -> None:
     (tmp_path / "a" / "log.jsonl").write_text("x" + lines)
     with pytest.raises(UnreadableDataError, match=r"line 1 of .*log\.jsonl"):
         trained(tmp_path / "a", 2)
-    (tmp_path / "a" / "run.json").write_text('{"plan": ')
-    with pytest.raises(UnreadableDataError, match=r"run\.json"):
-        trained(tmp_path / "a", 2)
+    manifest = tmp_path / "a" / "run.json"
+    content = json.loads(manifest.read_text())
+    for altered in (
+        '{"plan": ',
+        "[]",
+        json.dumps(content | {"plan": None}),
+        json.dumps(content | {"sessions": 3}),
+        json.dumps(content | {"data": None}),
+        json.dumps(content | {"plan": content["plan"] | {"parameters": 7}}),
+        json.dumps(content | {"plan": content["plan"] | {"preset": 7}}),
+        json.dumps(content | {"plan": content["plan"] | {"seed": "x"}}),
+    ):
+        manifest.write_text(altered)
+        with pytest.raises(UnreadableDataError, match=r"run\.json was altered .* put back a copy"):
+            trained(tmp_path / "a", 2)
+        with pytest.raises(UnreadableDataError, match=r"run\.json was altered"):
+            Folder(tmp_path / "a").identity()
+
+
+def test_a_sweep_is_not_trained_in(tmp_path: Path) -> None:
+    (tmp_path / "sweep.json").write_text("{}")
+    with pytest.raises(InvalidInputError, match=r"which holds a sweep \(sweep\.json\)"):
+        trained(tmp_path, 0)
+    assert [file.name for file in tmp_path.iterdir()] == ["sweep.json"]
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(errno.ENOSPC, "kept: make room and"), (errno.EACCES, "kept: allow access")],
+)
+def test_what_to_do_depends_on_what_is_wrong(number: int, words: str, tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=words), Folder(tmp_path).writing("log.jsonl"):
+        raise OSError(number, "no")
 
 
 _FULL = """

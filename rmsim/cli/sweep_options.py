@@ -9,7 +9,8 @@ import typer
 
 from rmtheory import checks
 from rmtheory.cli.progress import weighing
-from rmtheory.errors import InvalidInputError, RMError
+from rmtheory.errors import InvalidInputError, RMError, StorageError
+from rmtheory.files import describe, remedy
 
 if TYPE_CHECKING:  # xarray takes its time to import, and --help needs none of it
     from rmsim.sweep import Backend, Report, Sweep
@@ -67,6 +68,8 @@ def run_from_command(
     ------
     FailedPointsError
         If points failed, after all others are done; each is named on standard error.
+    StorageError
+        If results cannot be written; what was finished is kept.
     """
     from rmsim.sweep import Progress, run_sweep
 
@@ -88,6 +91,11 @@ def run_from_command(
                 f"the same command with --out {directory} goes on from there"
             )
             raise
+        except OSError as problem:
+            raise StorageError(
+                f"{describe(problem)}; {last.done} of {last.asked} points are done and kept in "
+                f"{directory}: {remedy(problem)} and run the same command again"
+            ) from problem
     for failure in report.failures:
         _say(str(failure))
     _say(str(report))

@@ -47,7 +47,8 @@ def collect(
         asked for are finished. Otherwise, and where the grid is no full product, numbers are NaN
         and texts empty outside ``finished`` (integers and truth values become floats). Arrays of
         different length are padded in the same way, their shapes are in NAME_shape. Points with a
-        damaged file count as missing; the attribute ``damaged`` names the files.
+        damaged file count as missing; the attribute ``damaged`` names the files. If what was
+        asked for is itself in a damaged file, the finished points are gathered.
 
     Raises
     ------
@@ -61,7 +62,7 @@ def collect(
     if sweep is not None and sweep.identity() != identity:
         held = f"{directory}, which holds the sweep {identity['name']!r}"
         raise InvalidInputError("out", held, f"a results directory of this sweep {sweep.name!r}")
-    grid = results.asked() if sweep is None else sweep.grid
+    grid, unknown = results.asked() if sweep is None else (sweep.grid, [])
     axes = {name: grid.values(name) for name in grid.axes}
     shape = tuple(len(values) for values in axes.values())
     found, damaged, asked = _load(results, identity, grid, axes, shape)
@@ -79,10 +80,10 @@ def collect(
         "sweep_version": str(identity["version"]),
         "seed": str(identity["seed"]),
         "parameters": canonical_json(identity["fixed"]),
-        "complete": "yes" if finished[asked].all() else "no",
+        "complete": "yes" if finished[asked].all() and not unknown else "no",
         "points_asked": str(int(asked.sum())),
         "points_finished": str(len(found)),
-        "damaged": ", ".join(damaged),
+        "damaged": ", ".join([*unknown, *damaged]),
         **_provenance([stored.provenance for stored in found.values()]),
     }
     return xr.Dataset(variables, {name: np.asarray(v) for name, v in axes.items()}, attributes)

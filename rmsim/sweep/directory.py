@@ -74,18 +74,21 @@ class Directory:
         InvalidInputError
             If it holds another sweep, or cannot be written.
         """
+        identity = sweep.identity()
+        held = self._held()
+        allowed = "a new directory or one of the same sweep"
+        if (self.path / "run.json").exists():
+            where = f"{self.path}, which holds a training run (run.json)"
+            raise InvalidInputError("out", where, allowed)
+        if held is not None and held != identity:
+            where = f"{self.path}, which holds {_differences(held, identity)}"
+            raise InvalidInputError("out", where, allowed)
         try:
             for folder in ("points", "asked", "failed"):
                 (self.path / folder).mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             allowed = f"a directory that can be written ({problem.strerror})"
             raise InvalidInputError("out", str(self.path), allowed) from None
-        identity = sweep.identity()
-        held = self._held()
-        if held is not None and held != identity:
-            where = f"{self.path}, which holds {_differences(held, identity)}"
-            allowed = "a new directory or one of the same sweep"
-            raise InvalidInputError("out", where, allowed)
         if not _intact(self.manifest):
             _write(self.manifest, identity)
         request = {"axes": list(sweep.grid.axes), "rows": [list(row) for row in sweep.grid.rows]}
@@ -107,13 +110,27 @@ class Directory:
             raise InvalidInputError("out", str(self.path), "a results directory (with sweep.json)")
         return _read(self.manifest)
 
-    def asked(self) -> Grid:
-        """Return all points that were ever asked for here."""
+    def asked(self) -> tuple[Grid, list[str]]:
+        """Return all points that were ever asked for here, and the names of damaged requests.
+
+        The finished points stand in for a request that cannot be read; points of it that were
+        never finished are not known any more.
+        """
         identity = self.identity()
-        axes, rows = tuple(identity["axes"]), []
+        axes: tuple[str, ...] = tuple(identity["axes"])
+        rows: list[tuple[Any, ...]] = []
+        damaged = []
         for file in sorted((self.path / "asked").glob("[!.]*.json")):
-            rows += [tuple(row) for row in _read(file)["rows"]]
-        return Grid(axes, tuple(rows), identity["fixed"])
+            try:
+                rows += [tuple(row) for row in _read(file)["rows"]]
+            except UnreadableDataError:
+                damaged.append(f"asked/{file.name}")
+        if damaged:
+            for file in sorted((self.path / "points").glob("[!.]*.json")):
+                with suppress(UnreadableDataError):
+                    point = _read(file)["parameters"]
+                    rows.append(tuple(point[name] for name in axes))
+        return Grid(axes, tuple(rows), identity["fixed"]), damaged
 
     def load(self, key: str, identity: Mapping[str, Any]) -> Stored:
         """Read the finished point `key` of the sweep `identity`.
@@ -161,7 +178,7 @@ class Directory:
 
     def _held(self) -> Any:
         """Return which sweep is here, None if nothing is; every point knows, if need be."""
-        with suppress(FileNotFoundError, UnreadableDataError):
+        with suppress(FileNotFoundError, NotADirectoryError, UnreadableDataError):
             return _read(self.manifest)
         for file in (self.path / "points").glob("[!.]*.json"):
             with suppress(FileNotFoundError, UnreadableDataError):

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from rmsim.training.checkpoint import Checkpoint, load_checkpoint
 from rmsim.training.evaluate import evaluate
-from rmsim.training.folder import Folder, StorageError
+from rmsim.training.folder import Folder
 from rmsim.training.log import read_log
 from rmsim.training.look import Watch
 from rmsim.training.plan import Plan
 from rmsim.training.probe import StoredProbe, load_probe, train_probe
 from rmsim.training.trainer import Outcome, Progress, learn_epoch, run
+from rmtheory.errors import StorageError
 
 __all__ = [
     "Checkpoint",

@@ -69,7 +69,13 @@ def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> Checkpoin
     UnreadableDataError
         If it is missing, damaged or no checkpoint, naming the file.
     """
-    header, arrays = load_arrays(path)
+    again = "remove it, and 'rmsim train' starts the run from its first epoch"
+    if not path.exists():
+        raise UnreadableDataError(f"{path} is not there: 'rmsim train' makes it")
+    try:
+        header, arrays = load_arrays(path)
+    except UnreadableDataError as problem:
+        raise UnreadableDataError(f"{problem}: {again}") from None
     try:
         plan = Plan.from_dict(header["plan"])
         tensors = {name: torch.tensor(value, device=device) for name, value in arrays.items()}
@@ -77,7 +83,8 @@ def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> Checkpoin
         state = state_of(plan.parameters, tensors, plan.seed, int(header["step"]))
         return Checkpoint(plan, str(header["data"]), int(header["epoch"]), state)
     except (LookupError, TypeError, ValueError, RuntimeError, UnreadableDataError) as problem:
-        raise UnreadableDataError(f"{path} is no checkpoint of a run: {problem}") from None
+        reason = f"{path} is no checkpoint of a run: {problem}"
+        raise UnreadableDataError(f"{reason}: {again}") from None
 
 
 def demand_same(path: Path, moment: Checkpoint, plan: Plan, data: str) -> None:

@@ -19,12 +19,8 @@ from typing import Any
 
 from rmsim.training.log import read_log
 from rmsim.training.plan import Plan, differences
-from rmtheory.errors import InvalidInputError, RMError, UnreadableDataError
-from rmtheory.files import write_text
-
-
-class StorageError(RMError):
-    """The results could not be written; what was there before is kept."""
+from rmtheory.errors import InvalidInputError, StorageError, UnreadableDataError
+from rmtheory.files import remedy, write_text
 
 
 @dataclass(frozen=True)
@@ -65,6 +61,9 @@ class Folder:
         InvalidInputError
             If it holds another run, naming what differs, or cannot be written.
         """
+        if (self.path / "sweep.json").exists():
+            where = f"{self.path}, which holds a sweep (sweep.json)"
+            raise InvalidInputError("out", where, "a new folder or that of the same run")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
@@ -101,13 +100,19 @@ class Folder:
         """
         try:
             found = json.loads(self.manifest.read_text(encoding="utf-8"))
-            if not {"plan", "data", "sessions"} <= set(found):
-                raise ValueError
+            kinds = {"plan": dict, "data": str, "sessions": list}
+            for name, kind in kinds.items():
+                if not isinstance(found[name], kind):
+                    raise TypeError(f"{name} is {found[name]}")
+            Plan.from_dict(found["plan"])
         except (FileNotFoundError, NotADirectoryError):
             allowed = "the folder of a run (with run.json), as 'rmsim train' makes it"
             raise InvalidInputError("folder", str(self.path), allowed) from None
-        except (ValueError, TypeError):
-            raise UnreadableDataError(f"{self.manifest} was altered or is cut off") from None
+        except (ValueError, TypeError, LookupError, UnreadableDataError) as problem:
+            raise UnreadableDataError(
+                f"{self.manifest} was altered or is cut off ({problem}): put back a copy, or train "
+                "in another folder"
+            ) from None
         return dict(found)
 
     @contextmanager
@@ -118,7 +123,7 @@ class Folder:
         except OSError as problem:
             raise StorageError(
                 f"{what} of {self.path} could not be written ({problem.strerror}); everything up "
-                "to the last whole epoch is kept: make room and run the same command again"
+                f"to the last whole epoch is kept: {remedy(problem)} and run the same command again"
             ) from problem
 
     @contextmanager

@@ -106,6 +106,9 @@ class Plan:
             if set(values) != known:
                 raise ValueError("names")
             rest = {name: values[name] for name in known - {"parameters"}}
+            for name in ("dataset", "preset"):
+                if not isinstance(rest[name], str):
+                    raise TypeError(f"{name} is {rest[name]}")
             return cls(Parameters.from_dict(values["parameters"]), **rest)
         except (TypeError, ValueError) as problem:
             raise UnreadableDataError(f"no plan of a run: {problem}") from None

@@ -92,7 +92,11 @@ def load_probe(folder: Folder, moment: Checkpoint) -> StoredProbe | None:
     """Return the probe of this moment of the run; None if there is none, or one of another."""
     if not folder.probe.exists():
         return None
-    header, arrays = load_arrays(folder.probe)
+    again = "remove it, and 'rmsim train' trains it again"
+    try:
+        header, arrays = load_arrays(folder.probe)
+    except UnreadableDataError as problem:
+        raise UnreadableDataError(f"{problem}: {again}") from None
     try:
         mine: dict[str, Any] = {"plan": moment.plan.to_dict(), "data": moment.data}
         if any(header[name] != value for name, value in mine.items()):
@@ -108,5 +112,6 @@ def load_probe(folder: Folder, moment: Checkpoint) -> StoredProbe | None:
         parameters = ProbeParameters(**header["probe"])
         accuracies = dict(header["accuracies"])
     except (KeyError, TypeError, ValueError) as problem:
-        raise UnreadableDataError(f"{folder.probe} is no probe of a run: {problem}") from None
+        reason = f"{folder.probe} is no probe of a run: {problem}"
+        raise UnreadableDataError(f"{reason}: {again}") from None
     return StoredProbe(moment.epoch, parameters, LinearReadout(weights), accuracies)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import typer
 
 from rmtheory.errors import InvalidInputError, RMError
+from rmtheory.files import describe
 
 
 def run_app(app: typer.Typer, name: str, arguments: Sequence[str] | None = None) -> int:
@@ -32,8 +33,8 @@ def run_app(app: typer.Typer, name: str, arguments: Sequence[str] | None = None)
         return fail(name, str(problem), 2)
     except RMError as problem:
         return fail(name, str(problem), 1)
-    except OSError as problem:  # a full disk, a closed pipe
-        return fail(name, f"cannot write: {problem.strerror or problem}", 1)
+    except OSError as problem:  # a full disk, a closed pipe, a file of somebody else
+        return fail(name, describe(problem), 1)
     return code if isinstance(code, int) else 0
 
 
