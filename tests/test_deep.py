@@ -238,16 +238,6 @@ def test_long_chains_tend_to_the_infinite_one() -> None:
     assert abs(corrections[2] - corrections[1]) < 0.2 * abs(corrections[1] - corrections[0])
 
 
-def test_errors_hold_against_a_finer_grid() -> None:
-    for layers, d, y in ((3, 0.1, 2.6), ("inf", 0.05, 4.4), (4, 0.02, 9.7)):
-        point = local_entropy(Chain(layers, 0.05, 0.3), d, y)
-        qhat = np.array([float(q.value) for q in point.qhat])
-        finer = deep_moments(point.chain, d, y, qhat, 5 if y < 9 else 4)
-        assert abs(finer.phi - float(point.phi.value)) < float(point.phi.error) < 1e-8
-        assert abs(finer.internal - float(point.internal.value)) < float(point.internal.error)
-        assert float(point.internal.error) < 1e-6
-
-
 def test_ystar_is_the_least_phi_over_y() -> None:
     """The replicated matrix at integer y around y* brackets S_I* from above."""
     point = ystar(Chain("inf", 0.0, 0.5), 0.1, check_zeros=False)

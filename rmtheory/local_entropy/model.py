@@ -10,7 +10,7 @@ import numpy as np
 from rmtheory.chain import Chain
 from rmtheory.gaussian import Array
 from rmtheory.local_entropy.core import core_moments
-from rmtheory.local_entropy.deep.message import finest_level
+from rmtheory.local_entropy.deep.message import finest_level, left_over
 from rmtheory.local_entropy.deep.operator import deep_moments
 from rmtheory.local_entropy.moments import Moments
 from rmtheory.local_entropy.nodes import FINEST, STEPS
@@ -68,15 +68,14 @@ class LocalModel:
 
     # How errors fall with the level.
 
-    def remaining(self, change: float, level: int) -> float:
+    def remaining(self, change: float, level: int, y: float) -> float:
         """Error left at a level whose value differs by `change` from the one below.
 
         Trapezoid rules follow the exponential law Delta^k, never better than Delta/8. For the
-        transfer operator half the change is left at worst: at small y, where the functions it
-        interpolates have branch points close by, the error falls by a factor three a level.
+        transfer operator (:func:`deep.message.left_over`) it depends on y.
         """
         if self.deep:
-            return 0.5 * change
+            return left_over(y) * change
         shrink = STEPS[level - 1] / STEPS[level]
         return float(min(change, max(3 * change**shrink, change / 8)))
 

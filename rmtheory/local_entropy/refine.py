@@ -3,7 +3,7 @@
 The error of a trapezoid rule falls like exp(-c/step). If the step shrinks by a factor k and the
 value changes by Delta, which is the error of the coarser rule, that of the finer is Delta^k. The
 error reported is three times this, but no less than Delta/8, since the law may set in late; for
-the transfer operator of three layers or more it is Delta/2 (LocalModel.remaining). The errors
+the transfer operator of three layers or more it is a multiple of Delta (left_over). The errors
 oscillate with the step, and one number may stand still by accident while the others move: the
 largest relative change of the unknowns counts for all of them. What the pruned nodes weigh and the
 rounding of the equations, amplified by the inverse Jacobian, and the last Newton step are added.
@@ -129,7 +129,7 @@ def _errors(
     rounding = unit * size / moments.layers
 
     def finer(change: float) -> float:
-        return model.remaining(change, level)
+        return model.remaining(change, level, y)
 
     def change(name: str) -> float:
         return finer(abs(getattr(moments, name) - getattr(before, name)))
