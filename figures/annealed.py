@@ -32,6 +32,8 @@ def _parameters(points: int) -> Parameters:
         "deep_jd": 0.4,
         "deep_lam_range": [0.0, 4.0],
         "deep_layers": [1, 2, 3, 5, 10, "inf"],
+        # J_D = lambda, so strong that the limit is reached to all digits.
+        "strong": 40.0,
     }
 
 
@@ -80,6 +82,13 @@ def compute(parameters: Parameters, progress: Progress) -> xr.Dataset:
         [math.nan if limit is None else float(limit.error) for limit in limits],
         {"long_name": "bound on the absolute error"},
     )
+    strong, error = entropy_array(2, parameters["strong"], np.array([parameters["strong"]]))
+    data["entropy_diagonal"] = (
+        (),
+        float(strong[0]),
+        _ENTROPY | {"comment": "two layers, J_D = lambda -> infinity"},
+    )
+    data["entropy_diagonal_error"] = ((), float(error[0]))
     return data
 
 

@@ -17,11 +17,13 @@ from figures import workers
 from figures.figure import Parameters, Progress, Scale
 from figures.unfinished import parts_folder
 from rmtheory import Chain, store
+from rmtheory.annealed import entropy
 from rmtheory.local_entropy.asymptotics import small_distance
 from rmtheory.local_entropy.continuation import CurveTracker
 from rmtheory.local_entropy.curve import curve
 from rmtheory.local_entropy.extrema import least_slope
 from rmtheory.local_entropy.model import LocalModel
+from rmtheory.local_entropy.results import local_entropy
 from rmtheory.processes import in_order
 from rmtheory.provenance import parameters_hash
 
@@ -59,6 +61,8 @@ def _parameters(column: int, core_points: int, pair_points: int, gas_points: int
         "points": {"1": core_points, "2": pair_points},
         "gas_least_d": _GAS_LEAST,
         "gas_points": gas_points,
+        # Where erratum 17 is seen.
+        "by_y": {"jd": 0.05, "d": 0.3, "y": [1.0, 2.0]},
     }
 
 
@@ -85,7 +89,21 @@ def compute(parameters: Parameters, progress: Progress) -> xr.Dataset:
         )
     parts = [one for _, one in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])]
     padded = [one.pad(point=(0, most - one.sizes["point"])) for one in parts]
-    return xr.concat(padded, "curve", combine_attrs="drop_conflicts", join="exact")
+    data = xr.concat(padded, "curve", combine_attrs="drop_conflicts", join="exact")
+    return data.merge(_by_y(parameters["by_y"]))
+
+
+def _by_y(point: dict[str, Any]) -> xr.Dataset:
+    """S_I and S_E at one point for two y: does one grow with y and the other fall?"""
+    chain = Chain(1, point["jd"])
+    found = [local_entropy(chain, point["d"], y) for y in point["y"]]
+    data = xr.Dataset(coords={"y": point["y"], "by_y_jd": point["jd"], "by_y_d": point["d"]})
+    for name in ("internal", "external"):
+        values = [getattr(one, name) for one in found]
+        meaning = f"{name} entropy per neuron against y (nat)"
+        data[f"{name}_by_y"] = ("y", [float(x) for x in values], {"long_name": meaning})
+        data[f"{name}_by_y_error"] = ("y", [float(x.error) for x in values])
+    return data
 
 
 def part(row: dict[str, Any], parameters: dict[str, Any], folder: Path) -> xr.Dataset:
@@ -122,6 +140,9 @@ def one_curve(row: dict[str, Any], parameters: dict[str, Any]) -> xr.Dataset:
         error = abs(1 - float(found[name][0]) / limits[-1]) * decay * limits
         data[f"gas_{name}"] = ("gas", limits, {"long_name": f"{_STORED[name]}, limit d -> 0"})
         data[f"gas_{name}_error"] = ("gas", error, {"long_name": "estimate from the join"})
+    typical = entropy(chain)
+    data["annealed"] = ((), float(typical), {"long_name": "annealed entropy S_a per neuron (nat)"})
+    data["annealed_error"] = ((), float(typical.error), {"long_name": "error of annealed"})
     slope, error = _least_slope(chain, found)
     data["least_slope"] = ((), slope, {"long_name": "least dS_I*/dd over d"})
     data["least_slope_error"] = ((), error, {"long_name": "error of least_slope"})

@@ -20,6 +20,7 @@ _LEVELS |= {"q05": "5 % quantile", "q95": "95 % quantile"}
 _MEANING = {f"qdyn_{level}": f"{text} of q_dyn over samples" for level, text in _LEVELS.items()}
 _MEANING |= {
     "sweeps": "mean sweeps to the fixed point of the clamped phase",
+    "sweeps_free": "the same of the free phase",
     "training_accuracy": "accuracy on the training set",
     "test_accuracy": "accuracy on the test set",
 }

@@ -14,12 +14,16 @@ from matplotlib.figure import Figure as Picture
 from figures.figure import Figure, Parameters, Progress, Scale, grid
 from figures.plotting import curve, label_axes, number, panels, shades
 from rmtheory import Chain
+from rmtheory.replica.search import search_saddles
 from rmtheory.replica.stability import instability_root, stability
+from rmtheory.second_moment.exponent import exponent
+from rmtheory.second_moment.limit import ratio_limit
+from rmtheory.second_moment.maximiser import maximum
 
 _DIGITS = 10
 
 
-def _parameters(points: int, deep_points: int) -> Parameters:
+def _parameters(points: int, deep_points: int, saddle_points: int) -> Parameters:
     return {
         "digits": _DIGITS,
         "points": points,
@@ -28,6 +32,10 @@ def _parameters(points: int, deep_points: int) -> Parameters:
         "deep_points": deep_points,
         "deep_lam": 1.0,
         "deep_layers": [1, 2, 3, 4, 5, 6, 7, 8],
+        # Where the second moment and the search for other saddles are looked at.
+        "few_jd": [0.1, 0.4],
+        "few_lam": 0.5,
+        "saddle_points": saddle_points,
     }
 
 
@@ -57,7 +65,7 @@ def compute(parameters: Parameters, progress: Progress) -> xr.Dataset:
 
     root = instability_root(digits)
     error = {"long_name": "bound on the absolute error"}
-    return xr.Dataset(
+    data = xr.Dataset(
         {
             "coefficient": (
                 ("lam_curve", "jd"),
@@ -81,6 +89,40 @@ def compute(parameters: Parameters, progress: Progress) -> xr.Dataset:
             "layers": np.array(layers),
         },
     )
+    return data.merge(_second_moment(parameters))
+
+
+def _second_moment(parameters: Parameters) -> xr.Dataset:
+    """Exponent and limit of E[Z^2] against E[Z]^2, and saddles with q != 0, at a few J_D."""
+    jds, lam = parameters["few_jd"], parameters["few_lam"]
+    gap = np.empty((2, 2, len(jds)))
+    ratio, saddles = np.empty((2, len(jds))), np.empty(len(jds))
+    for j, J in enumerate(jds):
+        for i, chain in enumerate((Chain(1, J), Chain(2, J, lam))):
+            top, zero = maximum(chain).value, exponent(chain, 0.0)
+            gap[:, i, j] = float(top) - float(zero), top.error + zero.error
+        limit = ratio_limit(Chain(1, J), parameters["digits"])
+        ratio[:, j] = float(limit), limit.error
+        saddles[j] = len(search_saddles(Chain(1, J), points=parameters["saddle_points"]).saddles)
+    meanings = {
+        "exponent_gap": "largest exponent of E[Z^2] minus that of E[Z]^2, L = 1 and 2",
+        "ratio_limit": "limit of E[Z^2]/E[Z]^2 as N -> infinity, L = 1",
+        "saddles": "saddles of S_rs with q != 0 that a search found, L = 1",
+    }
+    few, both = ("few_jd",), ("few_layers", "few_jd")
+    found = {
+        "exponent_gap": (both, gap[0]),
+        "exponent_gap_error": (both, gap[1]),
+        "ratio_limit": (few, ratio[0]),
+        "ratio_limit_error": (few, ratio[1]),
+        "saddles": (few, saddles),
+        # Counted; that a grid may miss one is no error bar.
+        "saddles_error": (few, np.zeros(len(jds))),
+    }
+    data = xr.Dataset(found, coords={"few_layers": [1, 2], "few_jd": jds})
+    for name, meaning in meanings.items():
+        data[name].attrs["long_name"] = meaning
+    return data
 
 
 def plot(data: xr.Dataset) -> Picture:
@@ -131,9 +173,9 @@ FIGURE = Figure(
         "for chains of one to eight layers. The saddle is locally stable where it is positive."
     ),
     parameters={
-        Scale.TINY: _parameters(11, 6),
-        Scale.QUICK: _parameters(101, 51),
-        Scale.PAPER: _parameters(501, 251),
+        Scale.TINY: _parameters(11, 6, 12),
+        Scale.QUICK: _parameters(101, 51, 24),
+        Scale.PAPER: _parameters(501, 251, 48),
     },
     compute=compute,
     plot=plot,

@@ -23,11 +23,16 @@ _MEANING = {
     "training_accuracy": "accuracy on the training set",
     "test_accuracy": "accuracy on the test set",
     "symmetry_level": "symmetry level of J",
+    "unstable_free": "share of samples whose free phase finds no fixed point",
 }
+
+#: Sweeps of a free phase after which a sample that has not settled is said never to do so.
+_SETTLE = 200
 
 
 def _parameters(n: int, networks: int, looks: list[int], data: dict[str, Any]) -> Parameters:
-    fixed = {"preset": "role-of-jd", "n": n, "looks": looks, "watched": FEW, **data}
+    fixed = {"preset": "role-of-jd", "n": n, "looks": looks, "watched": FEW, "settle": _SETTLE}
+    fixed |= data
     return {"seed": _SEED, "jd": [0.0, 0.5], "networks": networks, "fixed": fixed}
 
 

@@ -50,6 +50,19 @@ def test_a_point_depends_on_itself_and_its_seed_alone() -> None:
     assert last["qdyn_median"] == first["qdyn_median"][1:]
 
 
+def test_phases_that_settle_are_told_from_those_that_never_do() -> None:
+    """Symmetric couplings updated all at once may end in a cycle of two, however long one waits."""
+    point = {**POINT, "n": 200, "looks": [0], "symmetry": "sym0"}
+    share = {
+        (jd, sweeps): trained({**point, "jd": jd, "settle": sweeps}, 3)["unstable_free"][0]
+        for jd in (0.0, 0.5)
+        for sweeps in (100, 400)
+    }
+    assert share[0.0, 100] == share[0.0, 400] > 0.1
+    assert share[0.5, 100] == share[0.5, 400] == 0
+    assert "unstable_free" not in trained(point, 3)
+
+
 def test_what_is_no_parameter_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="parameter must be one of"):
         trained({**POINT, "lambda_z": 1.0}, 0)

@@ -5,6 +5,7 @@ the README. Hyperparameters are inputs and are not listed: they are presets of t
 """
 
 from figures.claims.algorithms import ALGORITHMS
+from figures.claims.benchmarks import BENCHMARKS, FEATURES
 from figures.claims.capacity import CAPACITY
 from figures.claims.claim import (
     AGREEMENT,
@@ -16,10 +17,12 @@ from figures.claims.claim import (
     Verdict,
     judge,
 )
+from figures.claims.entropy import ENTROPY
+from figures.claims.geometry import GEOMETRY
 from figures.claims.landscape import LANDSCAPE
-from figures.claims.learning import BENCHMARKS, RULES
 from figures.claims.qdyn import QDYN
-from figures.claims.theory import ENTROPY, GEOMETRY
+from figures.claims.roles import ROLES
+from figures.claims.rules import RULES
 
 #: Title -> claims, in the order of the paper.
 SECTIONS: dict[str, tuple[Claim, ...]] = {
@@ -27,7 +30,9 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
     "Arrangement of fixed points": GEOMETRY,
     "Algorithms that find them": ALGORITHMS,
     "Benchmarks": BENCHMARKS,
-    "Learning rules and couplings": RULES,
+    "Features that are learnt": FEATURES,
+    "Role of the couplings": ROLES,
+    "Learning rules and symmetry": RULES,
     "Hetero-association": CAPACITY,
     "Landscape and representations": LANDSCAPE,
     "Overlap of the two phases": QDYN,

@@ -1,4 +1,4 @@
-"""Where the paper puts the thresholds of algorithms that look for fixed points (main text)."""
+"""Thresholds of the algorithms that look for fixed points, and what the dynamics does."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ import numpy as np
 import xarray as xr
 
 from figures.claims.claim import Claim, Ours, Relation
-from figures.claims.read import At, ours, select
+from figures.claims.read import At, ours, select, sizes_of
 
 _TEXT = "main text, geometry of fixed points"
 
+#: Least N at which a threshold is compared: the 50 % points of smaller networks still move.
+LARGE = 4000
 
-def largest(data: xr.Dataset, name: str) -> xr.Dataset | None:
-    """Return the part of `data` at the largest N for which `name`, of N alone, is known."""
-    known = np.flatnonzero(np.isfinite(data[name].values) & np.isfinite(data[f"{name}_error"]))
-    return data.isel(n=int(known[-1])) if known.size else None
+
+def largest(data: xr.Dataset, name: str, least_n: int) -> xr.Dataset | None:
+    """Return the part of `data` at the largest N, from `least_n` on, for which `name` is known."""
+    known = np.isfinite(data[name].values) & np.isfinite(data[f"{name}_error"].values)
+    rows = np.flatnonzero(known & (data["n"].values >= least_n))
+    return data.isel(n=int(rows[-1])) if rows.size else None
 
 
 @dataclass(frozen=True)
@@ -24,16 +28,15 @@ class _Threshold:
     """The 50 % point at the largest N and the largest cap, over the bound sqrt(2 ln N) if asked."""
 
     over_bound: bool = False
+    least_n: int = LARGE
 
     def __call__(self, data: xr.Dataset) -> Ours | None:
-        one = largest(data.sel(cap=data["cap"].max()), "threshold")
+        one = largest(data.sel(cap=data["cap"].max()), "threshold", self.least_n)
         if one is None:
             return None
         unit = float(one["bound"]) if self.over_bound else 1.0
-        return ours(one["threshold"] / unit, one["threshold_error"] / unit)
-
-    def __str__(self) -> str:
-        return "threshold" + ("/bound" if self.over_bound else "") + " at the largest N"
+        sizes = sizes_of(n=float(one["n"]), samples=float(one["trials"].max()))
+        return ours(one["threshold"] / unit, one["threshold_error"] / unit, sizes)
 
 
 @dataclass(frozen=True)
@@ -41,13 +44,20 @@ class _Success:
     """Share of samples of the largest N that reach a fixed point at J_D = 0.8."""
 
     jd: float = 0.8
+    least_n: int = LARGE
 
     def __call__(self, data: xr.Dataset) -> Ours | None:
         one = select(data.isel(n=-1), {"jd": self.jd})
-        return None if one is None else ours(one["success"], one["success_error"])
+        if one is None or float(one["n"]) < self.least_n:
+            return None
+        sizes = sizes_of(n=float(one["n"]), samples=float(one["trials"]))
+        return ours(one["success"], one["success_error"], sizes)
 
-    def __str__(self) -> str:
-        return f"success[jd={self.jd}] at the largest N"
+
+def _series(data: xr.Dataset, name: str) -> xr.Dataset:
+    """Return the curves of one search in one layer, from the smallest N to the largest."""
+    same = (data["group"] == "core") & (data["search"] == name)
+    return data.isel(series=np.flatnonzero(same.values)).sortby("n")
 
 
 @dataclass(frozen=True)
@@ -55,21 +65,120 @@ class _Search:
     """The 50 % point of another algorithm in one layer, at its largest N."""
 
     name: str
+    least_n: int = LARGE
 
     def __call__(self, data: xr.Dataset) -> Ours | None:
-        same = (data["group"] == "core") & (data["search"] == self.name)
-        known = same & np.isfinite(data["threshold"]) & np.isfinite(data["threshold_error"])
-        rows = np.flatnonzero(known.values)
-        if rows.size == 0:
+        one = largest(_series(data, self.name).swap_dims(series="n"), "threshold", self.least_n)
+        if one is None:
             return None
-        one = data.isel(series=int(rows[np.argmax(data["n"].values[rows])]))
-        return ours(one["threshold"], one["threshold_error"])
+        sizes = sizes_of(n=float(one["n"]), samples=float(one["trials"].max()))
+        return ours(one["threshold"], one["threshold_error"], sizes)
 
-    def __str__(self) -> str:
-        return f"threshold[search={self.name}] at the largest N"
 
+@dataclass(frozen=True)
+class _SearchAt:
+    """Share of networks of the largest N that a search solves at one J_D."""
+
+    name: str
+    jd: float
+    least_n: int = LARGE
+
+    def __call__(self, data: xr.Dataset) -> Ours | None:
+        series = _series(data, self.name)
+        if series.sizes["series"] == 0 or float(series["n"][-1]) < self.least_n:
+            return None
+        one = _point(series.isel(series=-1), self.jd)
+        if one is None:
+            return None
+        sizes = sizes_of(n=float(one["n"]), samples=float(one["trials"]))
+        return ours(one["success"], one["success_error"], sizes)
+
+
+def _point(one: xr.Dataset, jd: float) -> xr.Dataset | None:
+    there = np.flatnonzero(np.isclose(one["coupling"].values, jd))
+    return one.isel(point=int(there[0])) if there.size else None
+
+
+@dataclass(frozen=True)
+class _Growth:
+    """Exponent a of iterations ~ N^a at one J_D: a line through log N and log of the medians."""
+
+    name: str
+    jd: float
+    least_n: int = LARGE
+
+    def __call__(self, data: xr.Dataset) -> Ours | None:
+        series = _series(data, self.name)
+        rows = [_point(series.isel(series=k), self.jd) for k in range(series.sizes["series"])]
+        there = [
+            (float(row["n"]), float(row["sweeps_median"]), float(row["sweeps_median_error"]))
+            for row in rows
+            if row is not None and np.isfinite(row["sweeps_median_error"])
+        ]
+        if len(there) < 3 or there[-1][0] < self.least_n:
+            return None
+        n, sweeps, error = np.array(there).T
+        # A median of integers is not known better than to half a sweep.
+        weight = sweeps / np.maximum(error, 0.5)
+        x = np.log(n) - np.average(np.log(n), weights=weight**2)
+        y = np.log(sweeps)
+        spread = np.sum((weight * x) ** 2)
+        slope = np.sum(weight**2 * x * y) / spread
+        rest = y - np.average(y, weights=weight**2) - slope * x
+        chi2 = np.sum((weight * rest) ** 2) / (len(n) - 2)
+        sizes = f"N = {n[0]:g} to {n[-1]:g}"
+        return ours(float(slope), float(np.sqrt(max(1.0, chi2) / spread)), sizes)
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """Share of two-layer chains without self-coupling that reach a fixed point, strongest lambda.
+
+    The largest N is taken, and neurons are updated with probability p.
+    """
+
+    p: float
+
+    def __call__(self, data: xr.Dataset) -> Ours | None:
+        part = select(data, {"p": self.p})
+        if part is None:
+            return None
+        one = part.isel(chain_n=-1, lam=-1)
+        sizes = sizes_of(
+            n=float(one["chain_n"]), lam=float(one["lam"]), samples=float(one["chain_trials"])
+        )
+        return ours(one["chain_success"], one["chain_success_error"], sizes)
+
+
+def _iterations(phase: str, variable: str) -> Claim:
+    return Claim(
+        f"iterations of the {phase} phase",
+        f"mean sweeps of the {phase} phase to its fixed point, first row of the table of q_dyn, "
+        "after the first epoch",
+        "no more than 5-10",
+        "main text, Learning",
+        "10",
+        "qdyn_table",
+        At(variable, {"n": 1600, "jd": 0.5, "lambda_x": 5.0, "lambda_y": 0.9, "epoch": 1}),
+        relation=Relation.BELOW,
+        note="Sweeps that change the state; those of the warm-up are not among them.",
+    )
+
+
+_NO_SIZES = "The paper gives no N."
 
 ALGORITHMS = (
+    Claim(
+        "rbp at 0.35",
+        "share of networks that reinforced BP (dr = 0.01) solves at J_D = 0.35, largest N",
+        "able to find fixed points",
+        _TEXT,
+        "1",
+        "thresholds",
+        _SearchAt("rbp .01", 0.35),
+        tolerance=0.05,
+        note=_NO_SIZES,
+    ),
     Claim(
         "threshold of rbp",
         "J_D at which reinforced BP (dr = 0.01) solves half of the networks, largest N",
@@ -78,32 +187,47 @@ ALGORITHMS = (
         "0.35",
         "thresholds",
         _Search("rbp .01"),
-        relation=Relation.BELOW,
-        note="It depends on the speed dr of the reinforcement, which the paper does not give.",
+        note=_NO_SIZES,
+        why=(
+            "It depends on the speed dr of the reinforcement, which the paper does not give: "
+            "panel (d) of the figure."
+        ),
         headline=True,
     ),
     Claim(
+        "iterations of rbp",
+        "exponent a of the iterations ~ N^a of reinforced BP (dr = 0.01) at J_D = 0.35",
+        "small (sublinear) number of iterations",
+        _TEXT,
+        "1",
+        "thresholds",
+        _Growth("rbp .01", 0.35),
+        relation=Relation.BELOW,
+    ),
+    Claim(
         "threshold of the likelihood",
-        "the same for likelihood optimisation",
+        "J_D at which likelihood optimisation solves half of the networks, largest N",
         "⪆ 0.5",
         _TEXT,
         "0.5",
         "thresholds",
         _Search("likelihood"),
-        why="It depends on the size and number of the steps, which the paper does not give.",
+        note=_NO_SIZES,
+        why="The paper gives neither the size nor the number of the steps.",
         headline=True,
     ),
     Claim(
         "threshold of the dynamics",
-        "the same for the update dynamics",
+        "J_D at which half of the networks reach a fixed point by the dynamics, largest N",
         "⪆ 0.8",
         _TEXT,
         "0.8",
         "dynamics_threshold",
         _Threshold(),
+        note=_NO_SIZES,
         why=(
-            "The 50 % point rises with N, and no limit is known: at the N that we reach it lies "
-            "below 0.8. The paper gives neither N nor the number of sweeps."
+            "The paper gives neither N nor the number of sweeps; panel (c) of the figure shows "
+            "how the 50 % point depends on both."
         ),
         headline=True,
     ),
@@ -116,6 +240,7 @@ ALGORITHMS = (
         "dynamics_threshold",
         _Success(),
         tolerance=0.05,
+        note=_NO_SIZES,
     ),
     Claim(
         "bound of the dynamics",
@@ -124,18 +249,33 @@ ALGORITHMS = (
         f"{_TEXT}; SM-A, convergence bound",
         "1",
         "dynamics_threshold",
-        _Threshold(over_bound=True),
+        _Threshold(over_bound=True, least_n=0),
         relation=Relation.BELOW,
         note="A bound of the right order only: at J_D = √(2 ln N) its own argument gives 2.",
     ),
     Claim(
-        "iterations of the dynamics",
-        "mean sweeps to the fixed point of the clamped phase, after the first epoch",
-        "no more than 5-10",
-        "main text, Learning",
-        "10",
-        "qdyn_table",
-        At("sweeps", {"n": 1600, "jd": 0.5, "lambda_x": 5.0, "lambda_y": 0.9, "epoch": 1}),
+        "cycles of chains",
+        "share of two-layer chains at J_D = 0 that reach a fixed point, all neurons updated at "
+        "once, strongest λ",
+        "can lead to the onset of cycles",
+        "SM-C, multilayer chain model",
+        "1",
+        "dynamics_threshold",
+        _Chain(1.0),
         relation=Relation.BELOW,
+        note=_NO_SIZES,
     ),
+    Claim(
+        "masks against cycles",
+        "the same, each neuron updated with probability 0.8",
+        "effective at avoiding limit cycles; the dynamics converges",
+        "SM-C, multilayer chain model; main text, multilayer chain",
+        "1",
+        "dynamics_threshold",
+        _Chain(0.8),
+        tolerance=0.05,
+        note=_NO_SIZES,
+    ),
+    _iterations("clamped", "sweeps"),
+    _iterations("free", "sweeps_free"),
 )

@@ -49,6 +49,8 @@ class Ours:
 
     value: float
     error: float
+    #: The sizes it was found at, where the paper gives none: read off the data, as the number is.
+    at: str = ""
 
     def __str__(self) -> str:
         """Print as many digits as the error allows.
@@ -238,3 +240,8 @@ def judge(claim: Claim, data: xr.Dataset | None) -> Judged:
     if data is None or claim.read is None:
         return Judged(claim, None, run=False)
     return Judged(claim, claim.read(data))
+
+
+def not_run(key: str, quantity: str, printed: str, where: str, value: str, note: str) -> Claim:
+    """Return a claim that no experiment of ours measures; the note says what it would take."""
+    return Claim(key, quantity, printed, where, value, "", None, note=note)

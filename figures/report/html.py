@@ -112,11 +112,13 @@ def _table(judged: Sequence[Judged]) -> str:
 def _claim(one: Judged) -> str:
     claim, kind = one.claim, _CLASS.get(one.verdict, "untested")
     remark = f"<div class='remark'>{text(one.remark)}</div>" if one.remark else ""
+    sizes = "" if one.ours is None else text(one.ours.at)
+    where = "; ".join(filter(None, (sizes, claim.data)))
     return (
         f"<tr><td>{text(claim.quantity)}{remark}</td>"
         f"<td>{text(claim.printed)}<div class='remark'>{text(claim.source)}</div></td>"
         f"<td class='ours'>{'' if one.ours is None else one.ours}"
-        f"<div class='remark'>{claim.data}</div></td>"
+        f"<div class='remark'>{where}</div></td>"
         f"<td><span class='{kind}'>{one.text}</span></td></tr>"
     )
 

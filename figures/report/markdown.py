@@ -60,7 +60,7 @@ def _row(one: Judged) -> tuple[str, ...]:
     return (
         escape(claim.quantity),
         f"{escape(claim.printed)} ({escape(claim.source)})",
-        "" if one.ours is None else escape(str(one.ours)),
+        _value(one),
         _stressed(one),
         escape(one.remark),
     )
@@ -86,7 +86,9 @@ def headline(results: Results) -> str:
 
 
 def _value(one: Judged) -> str:
-    return "" if one.ours is None else escape(str(one.ours))
+    if one.ours is None:
+        return ""
+    return escape(f"{one.ours} ({one.ours.at})" if one.ours.at else str(one.ours))
 
 
 def sections_table(results: Results) -> str:

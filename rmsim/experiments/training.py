@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
-from rmsim.data import Dataset, load
-from rmsim.learning import Quantiles, State, epoch_order, initialise, measure, train
+from rmsim.data import Dataset, Samples, load
+from rmsim.learning import Parameters, Quantiles, State, epoch_order, initialise, measure, train
 from rmsim.training import Plan
-from rmsim.training.look import accuracies
+from rmsim.training.look import accuracies, binomial_error
 from rmtheory.errors import InvalidInputError
 
 #: Training samples whose class is predicted, as many as the test set has.
@@ -33,6 +33,7 @@ _OTHERS = (
     "dataset",
     "looks",
     "watched",
+    "settle",
     "survey",
 )
 
@@ -83,7 +84,8 @@ def trained(point: dict[str, Any], seed: int) -> dict[str, Any]:
     ----------
     point : dict
         See :func:`plan_of`; ``looks`` are the epochs, ``watched`` the training samples on which
-        phases are measured.
+        phases are measured. With ``settle``, phases of up to so many sweeps are tried too, whatever
+        the protocol does: ``unstable_free`` is the share of samples that end in no fixed point.
     seed : int
         Of the weights and of the order of the samples.
     """
@@ -99,13 +101,29 @@ def trained(point: dict[str, Any], seed: int) -> dict[str, Any]:
             **_quantiles(seen.q_dyn_error, "_error", 1 / plan.parameters.neurons),
             "sweeps": seen.sweeps_clamped,
             "sweeps_error": seen.sweeps_clamped_error,
+            "sweeps_free": seen.sweeps_free,
+            "sweeps_free_error": seen.sweeps_free_error,
             "symmetry_level": seen.symmetry,
             "symmetry_level_error": _ROUNDING,
         }
+        if "settle" in point:
+            row |= _settled(plan.parameters, state, watched, point["settle"])
         for name, value in accuracies(plan.parameters, state, predicted, data.test).items():
             row[name.replace("train_", "training_")] = value
         rows.append(row)
     return {name: [row[name] for row in rows] for name in rows[0]} | {"device": "cpu"}
+
+
+def _settled(
+    parameters: Parameters, state: State, samples: Samples, sweeps: int
+) -> dict[str, float]:
+    """Return the share of samples whose free phase finds no fixed point within `sweeps`."""
+    longer = replace(parameters, scheme="full", stop="converged", clamped=sweeps, free=sweeps)
+    share = measure(longer, state, *samples.tensors(state.dtype)).unstable_free
+    return {
+        "unstable_free": share,
+        "unstable_free_error": binomial_error(share, len(samples)),
+    }
 
 
 def _quantiles(found: Quantiles, end: str, resolution: float = 0.0) -> dict[str, Any]:
