@@ -151,7 +151,7 @@ ENTROPY = (
         "mean number",
         "E[Z] of 20 neurons at J_D = 0.4, exact, over (2H(−J_D))^N",
         "→ 1",
-        f"{_SM_A}, one module",
+        f"{_SM_A}, tightness: E[Z] ≃ (2H(−J_D))^N",
         "1",
         "counts",
         _Network("theory_count", 0.4, "unit_count"),
