@@ -1,6 +1,15 @@
-"""Hypothesis profiles: the default is reproducible, ``--hypothesis-profile=thorough`` searches."""
+"""Hypothesis profiles: the default is reproducible, ``--hypothesis-profile=thorough`` searches.
+
+Tests that run side by side use one thread each: threads that wait for each other on a busy core
+take several times the time of the test.
+"""
+
+import os
 
 from hypothesis import settings
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 settings.register_profile("default", derandomize=True, deadline=None, max_examples=40)
 settings.register_profile("thorough", derandomize=False, deadline=None, max_examples=1000)

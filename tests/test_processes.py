@@ -125,7 +125,7 @@ def test_children_end_with_the_parent(number: signal.Signals, tmp_path: Path) ->
         _until(lambda: all(name.exists() and name.read_text() for name in names))
         children = [int(name.read_text()) for name in names]
         parent.send_signal(number)
-        _, errors = parent.communicate(timeout=60)
+        _, errors = parent.communicate(timeout=300)
         _until(lambda: not any(_alive(child) for child in children))
     finally:
         parent.kill()

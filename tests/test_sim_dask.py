@@ -134,7 +134,7 @@ def test_loss_of_the_scheduler_is_told_and_the_finished_points_stay(tmp_path: Pa
     ):
         until(lambda: sum(evaluated(log).values()) >= 7 and len(list(files.glob("[!.]*"))) == 6)
         scheduler.kill()
-        _, told = client.communicate(timeout=60)
+        _, told = client.communicate(timeout=300)
         (tmp_path / "gate").touch()  # lets the worker go
     assert client.returncode == 1
     assert told.splitlines()[-1].startswith(

@@ -355,7 +355,7 @@ def test_a_run_that_is_ended_goes_on_where_it_was(number: signal.Signals, tmp_pa
             os.killpg(process.pid, number)  # as a terminal does
         else:
             process.send_signal(number)
-        _, told = process.communicate(timeout=60)
+        _, told = process.communicate(timeout=300)
         until(lambda: not any(alive(child) for child in children))
     if number == signal.SIGINT:
         assert process.returncode == 130
@@ -365,7 +365,7 @@ def test_a_run_that_is_ended_goes_on_where_it_was(number: signal.Signals, tmp_pa
     assert len(interrupted) == 6
     (tmp_path / "gate").touch()
     with running(tmp_path, "jobs=2") as process:
-        _, told = process.communicate(timeout=60)
+        _, told = process.communicate(timeout=300)
         assert process.returncode == 0
     assert "10 points in" in told
     assert "6 kept, 4 computed" in told
@@ -382,7 +382,7 @@ def test_two_runs_in_one_directory_do_no_harm(tmp_path: Path) -> None:
     (tmp_path / "gate").touch()
     with running(tmp_path, "jobs=1") as one, running(tmp_path, "jobs=1") as two:
         for process in (one, two):
-            process.communicate(timeout=60)
+            process.communicate(timeout=300)
             assert process.returncode == 0
     data = collect(tmp_path / "out")
     assert data.attrs["complete"] == "yes"
