@@ -84,7 +84,7 @@ FIGURE = Figure(
     parameters={
         Scale.TINY: _parameters([40, 80], 2, 1, TINY_DATA),
         Scale.QUICK: _parameters(
-            [100, 200, 400], 2, 4, {"train_samples": 20_000, "test_samples": 10_000}
+            [100, 200, 400], 2, 4, {"train_samples": 10_000, "test_samples": 4000}
         ),
         Scale.PAPER: _parameters([100, 200, 400, 800, 1600, 3200], 3, 200, ALL),
     },

@@ -103,7 +103,7 @@ FIGURE = Figure(
             [0.0, 1.5, 3.0, 5.0],
             2,
             2,
-            {"train_samples": 6000, "test_samples": 10_000},
+            {"train_samples": 6000, "test_samples": 4000},
         ),
         Scale.PAPER: _parameters(
             800,

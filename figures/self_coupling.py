@@ -101,7 +101,7 @@ _SCALES = {
         [0.05, 0.2, 0.35, 0.5, 0.7, 0.9],
         2,
         3,
-        {"train_samples": 10_000, "test_samples": 10_000},
+        {"train_samples": 10_000, "test_samples": 4000},
     ),
     Scale.PAPER: _parameters(
         [100, 200, 400, 800, 1600, 3200],

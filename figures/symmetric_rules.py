@@ -76,7 +76,8 @@ def plot_accuracy(data: xr.Dataset) -> Picture:
             )
         axis.set_xticks(range(len(_RULES)), _RULES)
         axis.grid(axis="x", visible=False)
-        axis.set_ylim(0, 1.25)
+        axis.set_ylim(0, 1.25)  # room for the legend
+        axis.set_yticks(np.linspace(0, 1, 6))
         label_axes(axis, "couplings and rule", "test accuracy")
         axis.legend(title=f"{scheme} scheme, {_size(data)}", ncols=2, loc="upper center")
     return picture
@@ -114,7 +115,7 @@ def _size(data: xr.Dataset) -> str:
 _SCALES = {
     Scale.TINY: _parameters(40, 2, [0, 1], TINY_DATA),
     Scale.QUICK: _parameters(
-        200, 2, [0, 1, 2, 3], {"train_samples": 10_000, "test_samples": 10_000}
+        200, 2, [0, 1, 2, 3], {"train_samples": 10_000, "test_samples": 4000}
     ),
     Scale.PAPER: _parameters(1600, 3, [0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50], ALL),
 }

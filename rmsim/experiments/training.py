@@ -17,9 +17,6 @@ from rmsim.training import Plan
 from rmsim.training.look import accuracies, binomial_error
 from rmtheory.errors import InvalidInputError
 
-#: Training samples whose class is predicted, as many as the test set has.
-_PREDICTED = 10_000
-
 #: Of the symmetry level of one matrix of single precision, which is counted, not estimated.
 _ROUNDING = 1e-6
 
@@ -92,7 +89,8 @@ def trained(point: dict[str, Any], seed: int) -> dict[str, Any]:
     plan = plan_of(point, seed)
     data = plan.data(load(plan.dataset, download=False))
     watched = data.train.first(min(point["watched"], len(data.train)))
-    predicted = data.train.first(min(_PREDICTED, len(data.train)))
+    # As many training samples as there are test samples: both accuracies have the same error.
+    predicted = data.train.first(min(len(data.test), len(data.train)))
     rows = []
     for _, state in epochs_of(plan, data, point["looks"]):
         seen = measure(plan.parameters, state, *watched.tensors(state.dtype))
