@@ -114,9 +114,7 @@ def _size(data: xr.Dataset) -> str:
 
 _SCALES = {
     Scale.TINY: _parameters(40, 2, [0, 1], TINY_DATA),
-    Scale.QUICK: _parameters(
-        200, 2, [0, 1, 2, 3], {"train_samples": 10_000, "test_samples": 4000}
-    ),
+    Scale.QUICK: _parameters(200, 2, [0, 1, 2, 3], {"train_samples": 10_000, "test_samples": 4000}),
     Scale.PAPER: _parameters(1600, 3, [0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50], ALL),
 }
 
