@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import torch
 
 from rmtheory.errors import InvalidInputError
@@ -35,6 +37,16 @@ def choose_device(name: str | torch.device = "auto") -> torch.device:
     if str(device) not in present:
         raise InvalidInputError("device", str(name), allowed)
     return device
+
+
+def memory_of(device: torch.device | str) -> int | None:
+    """Return the bytes of memory that `device` has; None if it does not tell."""
+    place = torch.device(device)
+    if place.type == "cuda":
+        return int(torch.cuda.get_device_properties(place).total_memory)
+    if place.type != "cpu" or not hasattr(os, "sysconf"):
+        return None
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def choose_dtype(name: str | torch.dtype = "float32") -> torch.dtype:

@@ -135,6 +135,12 @@ def test_arrays_that_are_no_numbers_of_the_weights(values: list[Any]) -> None:
         train(Parameters(n=20), state, inputs, np.array([0, 1]))
 
 
+def test_numbers_of_a_type_that_torch_does_not_have() -> None:
+    state = initialise(Parameters(n=20), 2, 2, 0)
+    with pytest.raises(InvalidInputError, match="inputs must be an array of a type that torch has"):
+        train(Parameters(n=20), state, np.ones((2, 2), np.longdouble), np.array([0, 1]))
+
+
 @pytest.mark.parametrize("kind", [">f4", "f2", "i1"])
 def test_any_byte_order_stride_and_unsigned_labels(kind: str) -> None:
     parameters = Parameters(n=20)

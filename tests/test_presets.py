@@ -77,7 +77,9 @@ def test_overrides() -> None:
     kept = chosen.parameters(100, jd=0.25, kappa_j=1.4)
     assert (kept.kappa_j, kept.kappa_in) == (1.4, 1.15)
     assert preset("role-of-jd-printed").parameters(100, jd=0.25).kappa_j == 1.15
-    assert preset("role-of-jd-printed").parameters(100, layers=3).warmup == 3  # L warm-up sweeps
+    assert (
+        preset("role-of-jd-printed").parameters(100, layers=3, lam_left=1).warmup == 3
+    )  # L sweeps
 
 
 @pytest.mark.parametrize(

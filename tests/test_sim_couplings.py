@@ -24,9 +24,10 @@ from rmsim.couplings import (
     draw_on,
 )
 from rmsim.couplings.dense import symmetrise_
+from rmsim.device import memory_of
 from rmsim.network import Network
 from rmtheory import Chain
-from rmtheory.errors import InvalidInputError, RMError
+from rmtheory.errors import InvalidInputError
 
 no_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 KINDS = ["dense", "diluted", "blocks", "adjacency"]
@@ -281,5 +282,9 @@ def test_bad_input() -> None:
         couplings_on(ring, torch.full((1, 3, 3), math.inf), 0.0)
     with pytest.raises(InvalidInputError, match="layers must be a divisor"):
         draw_on(ring, 0.0, 0, range(1), layers=2)
-    with pytest.raises(RMError, match="no room"):
+    with pytest.raises(InvalidInputError, match=r"n must be at most \d+: there is no room") as told:
         draw_dense(Network(3_000_000, Chain(1, 0.1)), 0, range(1))
+    most = int(str(told.value).split("at most ")[1].split(":")[0])
+    there = memory_of("cpu")
+    assert there is not None
+    assert 4 * most**2 <= there < 4 * (most + 1) ** 2

@@ -358,6 +358,9 @@ def test_commands_say_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "is not the published file" in row["problem"]
     assert run(["data", "fetch", "mnist", "--data", str(tmp_path)]) == 1
     assert "is not the published file" in capsys.readouterr().err
+    for command in ("list", "check"):
+        assert run(["data", command, "--data", str(tmp_path / "nowhere")]) == 2
+        assert "data must be a folder that exists, got" in capsys.readouterr().err
     assert run(["data", "fetch", "cifar"]) == 2
     assert "dataset must be one of" in capsys.readouterr().err
     assert run(["data", "check", features.NAME]) == 1

@@ -178,8 +178,13 @@ def test_command(capsys: pytest.CaptureFixture[str], tmp_path: object) -> None:
     assert len(document["pairs_by_distance"]) == len(document["theory_pairs_by_distance"]) == 17
     assert (document["seed"], document["samples"]) == (0, 60)
     assert document["nodes_per_second"] > 0
-    assert run(["enumerate", "--n", "6", "--jd", "-3", "--samples", "5"]) == 0
+    nothing = ["enumerate", "--n", "6", "--jd", "-3", "--samples", "5", "--histogram"]
+    assert run(nothing) == 0
     assert "none" in capsys.readouterr().out
+    assert run([*nothing, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["mean_count"], document["mean_count_error"]) == (0, None)  # not 0 +- 0
+    assert document["pairs_by_distance_error"] == [None] * 7
 
 
 @pytest.mark.parametrize(

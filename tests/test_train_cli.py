@@ -67,6 +67,7 @@ def test_run_again_it_goes_on(capsys: pytest.CaptureFixture[str], tmp_path: Path
         (["--set", "eta=1"], "set must be a parameter that exists, one of back_kind"),
         (["--set", "eta_j=-1"], "eta_j must be at least 0"),
         (["--set", "symmetry=half"], "symmetry must be one of asym"),
+        (["--set", "layers=2"], "lam_left must be given for 2 layers: the input has to reach"),
         (["--probe", "-1"], "probe must be an integer >= 0"),
         (["--train", "99999"], "train must be an integer from 1 to 2000"),
         (["--watch", "0"], "watch must be an integer >= 1"),

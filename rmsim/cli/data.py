@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rmtheory.cli import output as io
+from rmtheory.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from rmsim.data.dataset import Dataset
@@ -60,6 +61,11 @@ def read_dataset(name: str, folder: Path | None) -> Dataset:
         return entry.load(folder, True, lambda share: advance(int(100 * share), share))
 
 
+def _demand_folder(folder: Path | None) -> None:
+    if folder is not None and not folder.is_dir():
+        raise InvalidInputError("data", str(folder), "a folder that exists")
+
+
 @data_app.command("list")
 def list_command(data: DataOption = None, json: io.JsonOption = False) -> None:
     """List the data sets, and where each is on this machine.
@@ -68,6 +74,7 @@ def list_command(data: DataOption = None, json: io.JsonOption = False) -> None:
     """
     from rmsim.data.catalogue import CATALOGUE
 
+    _demand_folder(data)
     rows: list[dict[str, Any]] = []
     for entry in CATALOGUE.values():
         place = entry.locate(data)
@@ -113,6 +120,7 @@ def check_command(
     from rmsim.data import catalogue
     from rmtheory.errors import RMError
 
+    _demand_folder(data)
     rows: list[dict[str, Any]] = []
     for entry in [catalogue.entry(name) for name in names or catalogue.CATALOGUE]:
         row: dict[str, Any] = {"name": entry.name, "status": "ok", "sha256": None, "problem": None}

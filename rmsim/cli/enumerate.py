@@ -19,7 +19,7 @@ SeedOption = Annotated[
 JobsOption = Annotated[str, typer.Option("--jobs", metavar="COUNT", help="Processes.")]
 
 _MEANING = {
-    "mean_count": "fixed points of a sample, on average",
+    "mean_count": "fixed points of a sample, on average (no error: no spread)",
     "theory_mean_count": "z^N, exact at this N",
     "z_score": "difference in standard errors (none: no spread)",
     "second_moment_ratio": "<Z^2>/<Z>^2, jackknife error (none: too few fixed points)",
@@ -89,15 +89,16 @@ def enumerate_command(
     ratio_z = None
     if ratio is not None and theory_ratio is not None:
         ratio_z = ratio.z_score(theory_ratio)
+    # Samples that all agree have no spread, and the error is then not 0 but unknown: None.
     document: dict[str, Any] = {
         "parameters": network.parameters(),
         "samples": wanted,
         "mean_count": mean.value,
-        "mean_count_error": mean.error,
+        "mean_count_error": mean.error or None,
         "theory_mean_count": theory_mean,
         "z_score": mean.z_score(theory_mean),
         "second_moment_ratio": ratio.value if ratio else None,
-        "second_moment_ratio_error": ratio.error if ratio else None,
+        "second_moment_ratio_error": (ratio.error or None) if ratio else None,
         "theory_ratio": theory_ratio,
         "ratio_z_score": ratio_z,
         "nodes": found.nodes,
@@ -109,7 +110,7 @@ def enumerate_command(
         theory = compare.pairs(chain, network.n)
         document |= {
             "pairs_by_distance": value.tolist(),
-            "pairs_by_distance_error": error.tolist(),
+            "pairs_by_distance_error": [one or None for one in error.tolist()],
             "theory_pairs_by_distance": None if theory is None else theory.tolist(),
         }
     document |= {"seed": found.seed, "device": "cpu", "dtype": "float64"}

@@ -59,10 +59,15 @@ def thresholds_command(
         str, _option("--max-sweeps", "COUNT", "The cap, on which the threshold depends.")
     ] = "1000",
     dr: Annotated[
-        str, _option("--dr", "SPEED", "Growth of the reinforcement (rbp); quote it.")
-    ] = "0.01",
-    r0: Annotated[str, _option("--r0", "NUMBER", "First reinforcement (rbp).")] = "0",
-    eta: Annotated[str, _option("--eta", "STEP", "Size of the steps (likelihood).")] = "0.3",
+        str | None,
+        _option("--dr", "SPEED", "Growth of the reinforcement (rbp), .01 by default; quote it."),
+    ] = None,
+    r0: Annotated[
+        str | None, _option("--r0", "NUMBER", "First reinforcement (rbp), 0 by default.")
+    ] = None,
+    eta: Annotated[
+        str | None, _option("--eta", "STEP", "Size of the steps (likelihood), .3 by default.")
+    ] = None,
     seed: Annotated[str, _option("--seed", "SEED", "Seed of all random numbers.")] = "0",
     dtype: Annotated[str, _option("--dtype", "TYPE", "float32 or float64.")] = "float32",
     device: Annotated[str, _option("--device", "NAME", "auto, cpu, cuda or cuda:0.")] = "auto",
@@ -105,9 +110,7 @@ def thresholds_command(
         p=checked_p(p),
         samples=checks.integer("samples", samples, 1),
         max_sweeps=checks.integer("max_sweeps", max_sweeps, 1),
-        dr=float(checks.exact_real("dr", dr)),
-        r0=float(checks.exact_real("r0", r0)),
-        eta=float(checks.exact_real("eta", eta)),
+        **_own_settings(algorithm, {"dr": dr, "r0": r0, "eta": eta}),
         dtype=dtype,
         device=device,
         batch=checks.integer("batch", batch, 1),
@@ -140,6 +143,20 @@ def thresholds_command(
         SimulationReport(_title(design), answer).show(as_json=True, out=None)
     else:
         print_table(_title(design), design, answer)
+
+
+def _own_settings(algorithm: str, typed: dict[str, str | None]) -> dict[str, float]:
+    """Return the settings that were given; refuse those that the algorithm does not have."""
+    from rmsim.thresholds.algorithms import OWN_SETTINGS, algorithm_named
+
+    algorithm_named(algorithm)
+    own = OWN_SETTINGS.get(algorithm, ())
+    given = {name: value for name, value in typed.items() if value is not None}
+    for name, value in given.items():
+        if name not in own:
+            users = " or ".join(user for user, names in OWN_SETTINGS.items() if name in names)
+            raise InvalidInputError(name, value, f"left out: only {users} has it, not {algorithm}")
+    return {name: float(checks.exact_real(name, value)) for name, value in given.items()}
 
 
 def _design(typed: tuple[str | None, ...], **settings: Any) -> Design:

@@ -31,7 +31,7 @@ _MEANING = {
     "perceptron_test_accuracy": "by the perceptron rule",
     "q_dyn": "overlap of s' and s*: median and quartiles, samples trained on",
     "margin": "least s h of a sample: median and quartiles",
-    "symmetry": "of J: 1 symmetric, 0 independent, -1 antisymmetric",
+    "symmetry": "of J: 1 symmetric, 0 independent, -1 antisymmetric (none: J = 0)",
     "unstable_free": "fraction of samples whose s* is no fixed point",
     "below_kappa": "fraction of neurons that the next step would update",
     "device": "where it ran",

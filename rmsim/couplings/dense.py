@@ -15,9 +15,10 @@ import torch
 from rmsim.couplings.local import add_chain_terms, add_external, checked_coupling
 from rmsim.couplings.products import multiply
 from rmsim.couplings.protocol import field_out
+from rmsim.device import memory_of
 from rmsim.network import Network
 from rmsim.randomness import fill_normal_, generator
-from rmtheory.errors import InvalidInputError, RMError
+from rmtheory.errors import InvalidInputError
 
 #: Side of the square blocks by which a matrix is made symmetric in place.
 _SIDE = 256
@@ -114,11 +115,15 @@ def draw_dense(
         raise InvalidInputError("rho", network.rho, "1 for dense couplings")
     n = network.n
     shape = (len(samples), network.layers, n, n)
+    size, there = math.prod(shape) * dtype.itemsize, memory_of(device)
     try:
+        if there is not None and size > there:  # a system that promises more kills us later
+            raise RuntimeError
         matrices = torch.empty(shape, dtype=dtype, device=device)
     except RuntimeError:
-        size = math.prod(shape) * dtype.itemsize / 1e9
-        raise RMError(f"no room for {size:.3g} GB of couplings on {device}; dilute them") from None
+        most = "smaller" if there is None else f"at most {math.isqrt(there * n * n // size)}"
+        allowed = f"{most}: there is no room for {size / 1e9:.3g} GB of couplings on {device}"
+        raise InvalidInputError("n", n, allowed) from None
     for index, sample in enumerate(samples):
         stream = generator(seed, sample, 0, device=device)
         for matrix in matrices[index]:

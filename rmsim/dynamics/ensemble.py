@@ -5,13 +5,12 @@ Sample k is the same network, with the same starts and masks, however many go to
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import torch
 
 from rmsim.couplings import draw
-from rmsim.device import choose_device, choose_dtype
+from rmsim.device import choose_device, choose_dtype, memory_of
 from rmsim.dynamics.relax import checked_p, relax
 from rmsim.dynamics.result import Relaxation, join
 from rmsim.dynamics.step import checked_update
@@ -107,11 +106,11 @@ def relax_samples(
 
 def _check_memory(network: Network, starts: int, couplings: float, device: torch.device) -> None:
     """Refuse one network, with its states, that this machine has no room for."""
-    if device.type != "cpu" or not hasattr(os, "sysconf"):
+    there = memory_of(device)
+    if device.type != "cpu" or there is None:
         return  # the allocator of the device knows better
     neurons = network.layers * network.n
     needed = couplings + 8 * neurons + 12 * starts * neurons
-    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > there:
         allowed = (
             f"small enough: one network with {starts} starts needs {needed / 1e9:.3g} GB, and this "

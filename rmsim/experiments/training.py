@@ -94,6 +94,8 @@ def trained(point: dict[str, Any], seed: int) -> dict[str, Any]:
     rows = []
     for _, state in epochs_of(plan, data, point["looks"]):
         seen = measure(plan.parameters, state, *watched.tensors(state.dtype))
+        if seen.q_dyn_error is None:
+            raise InvalidInputError("watched", len(watched), "at least 2 samples, for errors")
         row = {
             **_quantiles(seen.q_dyn, ""),
             **_quantiles(seen.q_dyn_error, "_error", 1 / plan.parameters.neurons),

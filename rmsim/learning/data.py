@@ -61,7 +61,12 @@ def _tensor(name: str, values: Array) -> torch.Tensor:
             values = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The given NumPy array is not writable", UserWarning)
-        found = torch.as_tensor(values)
+        try:
+            found = torch.as_tensor(values)
+        except (TypeError, ValueError, RuntimeError):  # long doubles, and what is no array
+            kind = getattr(values, "dtype", type(values).__name__)
+            allowed = "an array of a type that torch has, such as float64"
+            raise InvalidInputError(name, str(kind), allowed) from None
     # torch stores these types, but knows neither their least nor their largest number
     few = (torch.uint16, torch.uint32, torch.uint64)
     return found.to(torch.int64) if found.dtype in few else found

@@ -14,12 +14,15 @@ from dataclasses import asdict, dataclass
 
 import torch
 
+from rmsim.couplings import DenseChain
+from rmsim.couplings.rows import CompressedRows
 from rmsim.learning.data import Array, checked_inputs, checked_labels, label_code
 from rmsim.learning.fit import demand_fields, demand_fit
 from rmsim.learning.flips import by_columns
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.phases import is_fixed, phases
 from rmsim.learning.plasticity import update_field
+from rmsim.learning.projection import rows_of_entries
 from rmsim.learning.state import State
 from rmtheory.errors import InvalidInputError
 
@@ -72,8 +75,18 @@ def _quantile(values: torch.Tensor, level: float) -> float:
     return float(torch.quantile(values.flatten().double(), level))
 
 
-def _standard_error(values: torch.Tensor) -> float:
-    return float(values.double().std(correction=0)) / math.sqrt(values.numel())
+def _sweeps_error(values: torch.Tensor, watched: bool) -> float | None:
+    """Return the standard error of a mean number of sweeps; None if one sample has no spread.
+
+    Samples that all took equally many do not prove that every sample does: one more sweep of one of
+    them would move the mean by 1/P, and the error is not below that. A fixed number has no error.
+    """
+    count = values.numel()
+    if not watched:
+        return 0.0
+    if count < 2:
+        return None
+    return max(float(values.double().std()) / math.sqrt(count), 1 / count)
 
 
 @dataclass(frozen=True)
@@ -85,7 +98,7 @@ class Measurement:
     samples : int
         Samples looked at.
     q_dyn, q_dyn_error : Quantiles
-        Overlap of s' and s* of each sample, and the errors of these quantiles.
+        Overlap of s' and s* of each sample, and the errors of these quantiles (None: one sample).
     margin : Quantiles
         Least s_i h_i of each sample at s*, with the field that the rule tests.
     unstable_clamped, unstable_free : float
@@ -94,25 +107,26 @@ class Measurement:
         Mean number of sweeps that changed the state, if the protocol runs until convergence; else
         those it does.
     sweeps_clamped_error, sweeps_free_error : float
-        Standard errors of these means.
+        Standard errors of these means (None: one sample).
     below_kappa : float
         Fraction of neurons with s_i h_i <= kappa_j, which the next step would update.
     symmetry : float
-        Symmetry level of J off the diagonal; 1 symmetric, -1 antisymmetric, 0 independent.
+        Symmetry level of J off the diagonal; 1 symmetric, -1 antisymmetric, 0 independent. None
+        if J has no entry but 0.
     """
 
     samples: int
     q_dyn: Quantiles
-    q_dyn_error: Quantiles
+    q_dyn_error: Quantiles | None
     margin: Quantiles
     unstable_clamped: float
     unstable_free: float
     sweeps_clamped: float
     sweeps_free: float
-    sweeps_clamped_error: float
-    sweeps_free_error: float
+    sweeps_clamped_error: float | None
+    sweeps_free_error: float | None
     below_kappa: float
-    symmetry: float
+    symmetry: float | None
 
     def to_dict(self) -> dict[str, object]:
         """Return the numbers as JSON values."""
@@ -159,35 +173,56 @@ def measure(
         for name, values in row.items():
             found.setdefault(name, []).append(values)
     all_of = {name: torch.cat(values) for name, values in found.items()}
+    watched = parameters.stop == "converged"
     mean = {name: float(values.double().mean()) for name, values in all_of.items()}
     return Measurement(
         samples=len(x),
         q_dyn=Quantiles.of(all_of["q_dyn"]),
-        q_dyn_error=Quantiles.errors_of(all_of["q_dyn"]),
+        q_dyn_error=Quantiles.errors_of(all_of["q_dyn"]) if len(x) > 1 else None,
         margin=Quantiles.of(all_of["margin"]),
         unstable_clamped=mean["clamped"],
         unstable_free=mean["free"],
         sweeps_clamped=mean["sweeps_clamped"],
         sweeps_free=mean["sweeps_free"],
-        sweeps_clamped_error=_standard_error(all_of["sweeps_clamped"]),
-        sweeps_free_error=_standard_error(all_of["sweeps_free"]),
+        sweeps_clamped_error=_sweeps_error(all_of["sweeps_clamped"], watched),
+        sweeps_free_error=_sweeps_error(all_of["sweeps_free"], watched),
         below_kappa=mean["below"],
         symmetry=symmetry_level(state),
     )
 
 
-def symmetry_level(state: State) -> float:
-    """Return (|S| - |A|) / (|S| + |A|) of J off the diagonal, over all layers.
+def symmetry_level(state: State) -> float | None:
+    """Return (|S| - |A|) / (|S| + |A|) of J off the diagonal, over all layers; None if J = 0.
 
     With a = sum J_ij^2 and b = sum J_ij J_ji, |S|^2 = (a + b)/2 and |A|^2 = (a - b)/2.
     """
-    matrices = state.dense_j()
-    square = crossed = 0.0
-    for matrix in matrices:
-        double = matrix.double()
-        square += float((double * double).sum())
-        crossed += float((double * double.T).sum())
+    couplings = state.couplings
+    sums = [0.0, 0.0]
+    if isinstance(couplings, DenseChain):
+        for matrix in couplings.matrices[0]:
+            double = matrix.double()
+            sums[0] += float((double * double).sum())
+            sums[1] += float((double * double.T).sum())
+    else:
+        for group in range(couplings.rows.groups):
+            for index, part in enumerate(_sums_of_entries(couplings.rows, group)):
+                sums[index] += part
+    square, crossed = sums
     symmetric, other = (math.sqrt(max(0.0, square + sign * crossed)) for sign in (1, -1))
     if symmetric + other == 0:
-        raise InvalidInputError("J", "zero everywhere", "nonzero, to have a symmetry level")
+        return None
     return (symmetric - other) / (symmetric + other)
+
+
+def _sums_of_entries(rows: CompressedRows, group: int) -> tuple[float, float]:
+    """Return sum J_ij^2 and sum J_ij J_ji of one block, from the entries that exist alone."""
+    bounds, columns, values = rows.entries(0, group)
+    row, column, double = rows_of_entries(bounds), columns.to(torch.int64), values.double()
+    places, order = (row * rows.size + column).sort()
+    if not len(places):
+        return 0.0, 0.0
+    mirrored = column * rows.size + row
+    found = torch.searchsorted(places, mirrored).clamp_(max=len(places) - 1)
+    there = places[found] == mirrored
+    crossed = (double * double[order[found]])[there].sum()
+    return float((double * double).sum()), float(crossed)

@@ -23,6 +23,10 @@ from rmsim.learning.motion import Motion, motion_of
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.state import Internal, State
 
+#: Sweeps between two questions whether all states are fixed; each question stalls a GPU.
+_CHECK_EVERY = {"cpu": 1}
+_CHECK_ELSEWHERE = 8
+
 #: The mask of one sweep, by its number; None updates every neuron.
 Masks = Callable[[int], torch.Tensor] | None
 
@@ -149,6 +153,7 @@ def relax(
         counted, fixed = motion.run(field, sweeps)
         used = counted if watch else torch.full_like(counted, sweeps)
         return Relaxed(motion.s.clone(), used, fixed if watch else None)
+    every = _CHECK_EVERY.get(field.device.type, _CHECK_ELSEWHERE)
     used = torch.zeros(len(field), dtype=torch.int64, device=field.device)
     unstable = torch.ones(len(field), dtype=torch.bool, device=field.device)
     for sweep in range(sweeps):
@@ -156,9 +161,9 @@ def relax(
         unstable = motion.sweep(field, mask)
         if not watch:
             used += 1
-        elif bool(unstable.any()):
-            used += unstable
-        else:
+            continue
+        used += unstable  # nothing is added to states that are fixed: asking late changes no number
+        if (sweep + 1) % every == 0 and not bool(unstable.any()):
             break
     if watch and bool(unstable.any()):
         unstable = ~is_fixed(motion.couplings, motion.s, field)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.recipes import dense_recipe, literal_recipe, overlap_recipe, sparse_recipe
 from rmtheory import checks
+from rmtheory.errors import InvalidInputError
 
 Recipe = Literal["dense", "overlap", "sparse", "literal"]
 
@@ -108,7 +109,9 @@ class Preset:
         values = {name: _at(value, width) for name, value in self.table.items()}
         if self.recipe != "literal":  # whose labels are +-1 whatever the classes
             values["classes"] = self.classes if classes is None else classes
-        return _RECIPES[self.recipe](width, **{**values, **others})
+        found = _RECIPES[self.recipe](width, **{**values, **others})
+        _demand_path(found, {**values, **others})
+        return found
 
     def width(self, n: object = None) -> int:
         """Return `n`, checked, or the default width."""
@@ -137,6 +140,15 @@ class Preset:
             "paper": self.paper,
             "changed": self.changed,
         }
+
+
+def _demand_path(parameters: Parameters, given: Mapping[str, Any]) -> None:
+    """Refuse layers that nobody coupled, if the readout could then not see the input."""
+    ends = (parameters.input_to, parameters.output_from)
+    name = {("first", "last"): "lam_left", ("last", "first"): "lam_right"}.get(ends)
+    if parameters.layers > 1 and name is not None and name not in given:
+        allowed = f"given for {parameters.layers} layers: the input has to reach the readout"
+        raise InvalidInputError(name, "nothing", allowed)
 
 
 def _at(value: Any, n: int) -> Any:
