@@ -83,7 +83,7 @@ def plot(data: xr.Dataset) -> Picture:
         axis.axhline(0.1, color="0.5", linestyle=":", linewidth=0.8)  # guessing
         axis.set_ylim(0, 1)
         label_axes(axis, label, "accuracy")
-        axis.legend(title=f"{fixed}, {size}", loc="lower right")
+        axis.legend(title=f"{fixed}, {size}", loc="upper left", ncols=2)
     return picture
 
 
@@ -100,10 +100,10 @@ FIGURE = Figure(
         Scale.QUICK: _parameters(
             200,
             [0.0, 0.25, 0.5],
-            [0.0, 1.5, 3.0, 5.0],
+            [0.0, 1.0, 3.0, 5.0],
             2,
-            2,
-            {"train_samples": 6000, "test_samples": 4000},
+            3,
+            {"train_samples": 12_000, "test_samples": 4000},
         ),
         Scale.PAPER: _parameters(
             800,

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
 from figures.figure import Figure, Parameters, Progress, Scale
-from figures.plotting import DOUBLE, label_axes
+from figures.plotting import COLUMN, DOUBLE, label_axes
 from figures.training import ALL, TINY_DATA, gathered, training
 
 _SEED = 9
@@ -97,34 +97,37 @@ def _widths(others: dict[str, list[int]]) -> xr.Dataset:
 
 
 def plot(data: xr.Dataset) -> Picture:
-    """Draw one panel for every data set; those that are not here say so."""
-    picture = Picture(figsize=(DOUBLE, 4.4), layout="constrained")
-    epochs = int(data["epochs"])
-    for axis, (name, entry) in zip(picture.subplots(2, 2).flat, _SETS.items(), strict=True):
-        axis.set_title(entry[2])
-        _panel(axis, data.sel(dataset=name))
-        label_axes(axis, "trainable parameters", "test accuracy")
-        axis.legend(title=f"{epochs} epoch{'s' if epochs > 1 else ''}", loc="lower right")
+    """Draw one panel for every data set that was there."""
+    here = [name for name in _SETS if np.isfinite(data["accuracy"].sel(dataset=name).values).any()]
+    columns = min(2, len(here))
+    rows = -(-len(here) // columns)
+    picture = Picture(
+        figsize=(DOUBLE if columns == 2 else COLUMN, 0.4 + 2.2 * rows), layout="constrained"
+    )
+    axes = picture.subplots(rows, columns, squeeze=False).ravel()
+    for axis in axes[len(here) :]:
+        axis.remove()
+    for axis, name in zip(axes, here, strict=False):
+        axis.set_title(_SETS[name][2])
+        _panel(axis, data.sel(dataset=name), int(data["epochs"]))
     return picture
 
 
-def _panel(axis: Axes, data: xr.Dataset) -> None:
-    known = np.isfinite(data["accuracy"].values)
-    one = data.isel(n=np.flatnonzero(known))
+def _panel(axis: Axes, data: xr.Dataset, epochs: int) -> None:
+    one = data.isel(n=np.flatnonzero(np.isfinite(data["accuracy"].values)))
     for name, marker, label in (("accuracy", "o", "ours"), ("mlp_accuracy", "s", "perceptron")):
         axis.errorbar(
-            one["parameters"],
+            # In units of a thousand: whole powers of ten are few on so short an axis.
+            one["parameters"] / 1000,
             one[name],
             one[f"{name}_error"],
             marker=marker,
             capsize=2,
             label=label,
         )
-    if not known.any():
-        text = "not run: not at this scale,\nor no data on this machine"
-        axis.text(0.5, 0.6, text, ha="center", transform=axis.transAxes)
-        axis.set_xlim(1e4, 1e6)
-    axis.set_xscale("log")
+    axis.margins(0.15, 0.35)
+    label_axes(axis, "trainable parameters (thousands)", "test accuracy")
+    axis.legend(title=f"{epochs} epoch{'s' if epochs > 1 else ''}", ncols=2, loc="upper left")
 
 
 _IMAGES = ("mnist", "fashion_mnist", "entangled_mnist")
