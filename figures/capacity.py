@@ -114,7 +114,9 @@ FIGURE = Figure(
         "Random pairs learnt by chains of L modules, by our reconstruction of the protocol. "
         "(a) P_max, where the 5th percentile of the overlaps with the target falls below 0.95, "
         "with bootstrap errors and lines whose slopes are in the legend; depths without a point "
-        "have no such P in the range tried, and neither has the protocol as the paper prints it. "
+        "have no such P in the range tried, or too few trials to tell. The loads P/N are drawn "
+        "from a range of each depth, not from [1/2, 1] as in the paper. The data hold the protocol "
+        "as printed too. "
         "(b) Overlap with the target in each layer, over the trials nearest to P_max: median with "
         "its standard error, and 5-95 % of the patterns (band)."
     ),

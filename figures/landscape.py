@@ -43,7 +43,7 @@ def _histogram(axis: Axes, data: xr.Dataset) -> None:
     for stage, found in values.items():
         mean = float(data["curvature_mean"].sel(stage=stage))
         deviation = float(data["curvature_sd"].sel(stage=stage))
-        label = f"{stage}: {mean:.3f} ({deviation:.3f})"
+        label = f"{_name(stage, data)}: {mean:.3f} ({deviation:.3f})"
         known = found[np.isfinite(found)]
         axis.hist(known, bins, density=True, alpha=0.6, color=_COLOURS[stage], label=label)
     axis.set_ylim(top=axis.get_ylim()[1] * 1.5)  # room for the legend
@@ -95,8 +95,9 @@ FIGURE = Figure(
         "deviation) in the legend. (b, e) Distance "
         "between an attractor and the one reached after flips of its neurons: median with its "
         "error, quartiles as a band. (c, f) Distances between attractors along a path over that "
-        "of its ends, mean over pairs. Upper row: lambda_x = 5, which gives the numbers of the "
-        "paper; lower row: lambda_x = 2, as its table prints."
+        "of its ends, mean over pairs, before (c) and after (f) training. (a, b, c, f) have "
+        "lambda_x = 5, the value of the paper elsewhere; (d, e) have lambda_x = 2, as its table "
+        "prints. One network each, after the epochs in the legends; the paper trains 30."
     ),
     parameters=PARAMETERS,
     compute=compute,

@@ -44,7 +44,7 @@ def _parameters(n: int, epochs: int, data: dict[str, Any], **survey: Any) -> Par
     noises = [0.05, 0.1, 0.2, 0.3, 0.4, 0.5]
     return {
         "seed": SEED,
-        # 5 gives the numbers of the paper; its table prints 2.
+        # The value of the paper elsewhere, and that of its table.
         "lambda_x": [5.0, 2.0],
         "fixed": {
             "preset": "landscape",

@@ -138,9 +138,10 @@ FIGURE = Figure(
     caption=(
         "Test accuracy against the number of trainable parameters: one sparse layer with a "
         "softmax probe, and the binarised perceptron with two hidden layers, trained by "
-        "straight-through gradients, of the width that has as many. Data sets that are not on the "
-        "machine are left out (--recompute when they are there). Error bars: spread over networks "
-        "and size of the test set, one standard deviation."
+        "straight-through gradients, of the width that has as many. Layer and perceptron learn for "
+        "the epochs in the legends, the probe for as many again, and at least ten. Data sets that "
+        "are not on the machine are left out (--recompute when they are there). Error bars: spread "
+        "over networks and size of the test set, one standard deviation."
     ),
     parameters={
         Scale.TINY: _parameters({"entangled_mnist": [100, 200]}, 2, 1, TINY_DATA),

@@ -46,7 +46,8 @@ FIGURE = Figure(
     caption=(
         "Similarity (one minus the Hamming distance) of the attractors of random training patterns "
         "of Entangled MNIST, ordered by label, (a) before and (b) after training, less the mean of "
-        "both; above each the mean over pairs as it is. The network is that of the landscape."
+        "both; above each the mean over pairs as it is, and the epochs. The network is that of the "
+        "landscape with lambda_x = 5."
     ),
     parameters=PARAMETERS,
     compute=compute,

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure as Picture
 
 from figures.figure import Figure, Parameters, Progress, Scale
 from figures.plotting import DOUBLE, label_axes, panels, shades
-from figures.training import ALL, FEW, TINY_DATA, gathered, training
+from figures.training import ALL, FEW, TINY_DATA, gathered, trained_on, training
 
 _SEED = 4
 
@@ -62,9 +62,9 @@ def plot_role(data: xr.Dataset) -> Picture:
 
 
 def plot_schemes(data: xr.Dataset) -> Picture:
-    """Draw test accuracy of both schemes against J_D, a panel for every other N."""
+    """Draw test accuracy of both schemes against J_D, a panel for each N of the paper's figure."""
     sizes = data["n"].values.tolist()
-    shown = sizes if len(sizes) <= 3 else [sizes[0], sizes[len(sizes) // 2], sizes[-1]]
+    shown = [n for n in (400, 1600) if n in sizes] if len(sizes) > 3 else sizes
     picture, axes = panels(len(shown), DOUBLE)
     for axis, n in zip(axes, shown, strict=True):
         for k, scheme in enumerate(data["scheme"].values.tolist()):
@@ -120,8 +120,8 @@ ROLE_OF_JD = Figure(
     title="Accuracy against the self-coupling, several sizes",
     caption=(
         "One layer trained on Entangled MNIST by the full scheme, accuracy on (a) the training "
-        "and (b) the test set against J_D; at the quick scale from 10 000 samples. Error bars: "
-        "spread over networks and size of the test set, one standard deviation."
+        f"and (b) the test set against J_D. {trained_on(_SCALES)} Error bars: spread over networks "
+        "and size of the test set, one standard deviation."
     ),
     parameters=_SCALES,
     compute=compute,
@@ -136,8 +136,8 @@ SINGLE_DOUBLE = Figure(
     title="The full and the approximate training scheme",
     caption=(
         "Test accuracy against J_D for the full scheme (clamped, then free phase) and the "
-        "approximate one (s* = s', no free phase), which learns at small J_D too. The networks "
-        "are those of role_of_jd. Error bars: one standard deviation."
+        "approximate one (s* = s', no free phase). The networks are those of role_of_jd. Error "
+        "bars: one standard deviation."
     ),
     parameters=_SCALES,
     compute=compute,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from figures.figure import Progress
+from figures.figure import Parameters, Progress, Scale
 from figures.sweeps import swept
 
 if TYPE_CHECKING:
@@ -21,6 +21,23 @@ ALL: dict[str, Any] = {"train_samples": None, "test_samples": None}
 
 #: Of tests: enough to run.
 TINY_DATA: dict[str, Any] = {"train_samples": 300, "test_samples": 200}
+
+
+def trained_on(parameters: Mapping[Scale, Parameters]) -> str:
+    """Return the sentence of a caption that says how many samples the quick scale takes.
+
+    Examples
+    --------
+    >>> quick = {"fixed": {"train_samples": 6000, "test_samples": None}}
+    >>> trained_on({Scale.QUICK: quick}).partition(";")[0]
+    'At the quick scale 6000 training and all test samples'
+    """
+    fixed = parameters[Scale.QUICK]["fixed"]
+    train, test = (fixed[f"{part}_samples"] or "all" for part in ("train", "test"))
+    return (
+        f"At the quick scale {train} training and {test} test samples; training accuracy is that "
+        "of as many of the first as there are of the second."
+    )
 
 
 def training(
