@@ -135,6 +135,12 @@ def test_arrays_that_are_no_numbers_of_the_weights(values: list[Any]) -> None:
         train(Parameters(n=20), state, inputs, np.array([0, 1]))
 
 
+def test_an_order_is_one_of_whole_numbers() -> None:
+    state = initialise(PARAMETERS, 5, 3, seed=0)
+    with pytest.raises(InvalidInputError, match="order must be integers"):
+        train(PARAMETERS, state, INPUTS, LABELS, torch.tensor([0.0, 1.7]))
+
+
 def test_numbers_of_a_type_that_torch_does_not_have() -> None:
     state = initialise(Parameters(n=20), 2, 2, 0)
     with pytest.raises(InvalidInputError, match="inputs must be an array of a type that torch has"):

@@ -4,12 +4,22 @@ import importlib
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from rmsim.cli import run
-from rmsim.learning import State, Wiring, initialise, measure, phases, symmetry_level
+from rmsim.learning import (
+    State,
+    Wiring,
+    batch_step,
+    infer,
+    initialise,
+    measure,
+    phases,
+    symmetry_level,
+)
 from rmsim.learning.data import label_code
 from rmsim.learning.motion import Sweeps
 from rmsim.learning.recipes import dense_recipe, overlap_recipe, sparse_recipe
@@ -103,3 +113,25 @@ def test_asking_a_device_rarely_changes_no_number(
         assert one.converged is not None
         assert two.converged is not None
         assert torch.equal(one.converged, two.converged)
+
+
+def test_inference_and_measurement_have_masks_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With those of a batch that was learnt, a network would be tested where it was trained."""
+    parameters = dense_recipe(30, classes=3, p=0.7)
+    state = initialise(parameters, 20, 3, seed=0)
+    module = importlib.import_module("rmsim.learning.phases")
+    seen: list[torch.Tensor] = []
+    draw_keys = module.mask_keys
+
+    def watched(*arguments: Any) -> torch.Tensor:
+        seen.append(draw_keys(*arguments))
+        return seen[-1]
+
+    monkeypatch.setattr(module, "mask_keys", watched)
+    batch_step(parameters, state, INPUTS, LABELS)
+    infer(parameters, state, INPUTS)
+    measure(parameters, state, INPUTS, LABELS)
+    learnt, inferred, measured = seen
+    assert not (learnt == inferred).any()
+    assert not (learnt == measured).any()
+    assert not (inferred == measured).any()

@@ -15,17 +15,23 @@ import torch
 from rmsim.compiled import compiled
 from rmsim.randomness import generator
 
+#: Address of the masks under a sample.
+STREAM = 2
+
 #: Weyl increment: 2^32 over the golden ratio, odd.
 _GOLDEN = 0x9E3779B9
 #: Multipliers of a 32-bit mixer of low bias (xor-shift by 16, 15, 16 between them).
 _FIRST, _SECOND = 0x7FEB352D, 0x846CA68B
 
 
-def mask_keys(seed: int, samples: range, starts: int) -> torch.Tensor:
-    """Return two 32-bit words for each state, (samples, starts, 2)."""
+def mask_keys(seed: int, samples: range, starts: int, stream: int = STREAM) -> torch.Tensor:
+    """Return two 32-bit words for each state, (samples, starts, 2).
+
+    Another `stream` gives independent masks to the same samples.
+    """
     keys = torch.empty((len(samples), starts, 2), dtype=torch.int64)
     for index, sample in enumerate(samples):
-        keys[index].random_(0, 2**32, generator=generator(seed, sample, 2))
+        keys[index].random_(0, 2**32, generator=generator(seed, sample, stream))
     return keys
 
 

@@ -20,7 +20,7 @@ from rmsim.learning.data import Array, checked_inputs, checked_labels, label_cod
 from rmsim.learning.fit import demand_fields, demand_fit
 from rmsim.learning.flips import by_columns
 from rmsim.learning.parameters import Parameters
-from rmsim.learning.phases import is_fixed, phases
+from rmsim.learning.phases import MEASUREMENT, is_fixed, phases
 from rmsim.learning.plasticity import update_field
 from rmsim.learning.projection import rows_of_entries
 from rmsim.learning.state import State
@@ -157,7 +157,7 @@ def measure(
         part = slice(first, first + together)
         batch = x[part].to(dtype=state.dtype, device=state.device)
         code = label_code(parameters, state, y[part])
-        ends = phases(parameters, state, batch, code, number)
+        ends = phases(parameters, state, batch, code, number, stream=MEASUREMENT)
         margin = ends.s_star * update_field(parameters, state, ends)
         both = ends.input_field + ends.label_field
         final_field = both if parameters.scheme == "approximate" else ends.input_field

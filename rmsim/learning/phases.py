@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from rmsim.couplings import AdjacencyCouplings
-from rmsim.dynamics.masks import fill_mask, mask_keys
+from rmsim.dynamics.masks import STREAM, fill_mask, mask_keys
 from rmsim.dynamics.step import synchronous
 from rmsim.learning.flips import Flips
 from rmsim.learning.motion import Motion, motion_of
@@ -26,6 +26,9 @@ from rmsim.learning.state import Internal, State
 #: Sweeps between two questions whether all states are fixed; each question stalls a GPU.
 _CHECK_EVERY = {"cpu": 1}
 _CHECK_ELSEWHERE = 8
+
+#: Streams of the masks: those of learning, of inference, and of a measurement that learns nothing.
+LEARNING, INFERENCE, MEASUREMENT = STREAM, 7, 8
 
 #: The mask of one sweep, by its number; None updates every neuron.
 Masks = Callable[[int], torch.Tensor] | None
@@ -82,7 +85,13 @@ class Phases:
 
 
 def phases(
-    parameters: Parameters, state: State, x: torch.Tensor, code: torch.Tensor, number: int = 0
+    parameters: Parameters,
+    state: State,
+    x: torch.Tensor,
+    code: torch.Tensor,
+    number: int = 0,
+    *,
+    stream: int = LEARNING,
 ) -> Phases:
     """Return s' and s* for a batch.
 
@@ -96,11 +105,13 @@ def phases(
         Label codes, as :func:`rmsim.learning.data.label_code` makes them.
     number : int
         Number of the batch: another one, other masks (if p < 1).
+    stream : int
+        What the masks are for: another purpose, other masks.
     """
     shape = torch.Size((len(x), parameters.layers, parameters.n))
     input_field = state.w_in.field(x).view(shape)
     label_field = state.w_back.field(code).view(shape)
-    masks = _masks(parameters, state, len(x), number)
+    masks = _masks(parameters, state, len(x), number, stream)
     motion = motion_of(parameters, state.couplings, shape)
     watch = parameters.stop == "converged"
     relax(motion, input_field, parameters.warmup, masks)
@@ -120,7 +131,7 @@ def infer_batch(parameters: Parameters, state: State, x: torch.Tensor, number: i
     couplings = state.couplings
     if not parameters.right_in_inference:
         couplings = without(couplings, right=True)
-    masks = _masks(parameters, state, len(x), number)
+    masks = _masks(parameters, state, len(x), number, INFERENCE)
     motion = motion_of(parameters, couplings, field.shape)
     watch = parameters.stop == "converged"
     return relax(motion, field, parameters.inference, masks, watch=watch)
@@ -179,10 +190,10 @@ def _agree(one: torch.Tensor, two: torch.Tensor) -> torch.Tensor:
     return (one == two).flatten(2).all(-1)[0]
 
 
-def _masks(parameters: Parameters, state: State, samples: int, number: int) -> Masks:
+def _masks(parameters: Parameters, state: State, samples: int, number: int, stream: int) -> Masks:
     if parameters.p == 1:
         return None
-    keys = mask_keys(state.seed, range(number + 1, number + 2), samples).to(state.device)
+    keys = mask_keys(state.seed, range(number + 1, number + 2), samples, stream).to(state.device)
     shape = (samples, parameters.layers, parameters.n)
 
     def mask(sweep: int) -> torch.Tensor:

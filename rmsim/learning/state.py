@@ -1,6 +1,8 @@
 """The weights of a network that learns, drawn from a seed; frozen, and copied by every step.
 
-Random streams under the seed: ``(0, 0)`` J, ``(0, 3)`` W_in, ``(0, 4)`` W_back, ``(0, 5)`` W_out.
+Random streams under the seed: ``(0, 0)`` J, ``(0, 3)`` W_in, ``(0, 4)`` W_back, ``(0, 5)`` W_out;
+``(k + 1, 2)``, ``(k + 1, 7)``, ``(k + 1, 8)`` the masks of batch k when it is learnt, inferred,
+measured.
 """
 
 from __future__ import annotations

@@ -35,7 +35,10 @@ def epoch_order(seed: int, epoch: int, samples: int) -> torch.Tensor:
 
 def checked_order(order: torch.Tensor, samples: int) -> torch.Tensor:
     """Return the order as int64 on the CPU; refuse samples that do not exist."""
-    order = torch.as_tensor(order, dtype=torch.int64, device="cpu").contiguous()
+    order = torch.as_tensor(order)
+    if order.is_floating_point() or order.is_complex() or order.dtype == torch.bool:
+        raise InvalidInputError("order", str(order.dtype), "integers, the numbers of samples")
+    order = order.to(device="cpu", dtype=torch.int64).contiguous()
     if order.dim() != 1 or (len(order) and not 0 <= int(order.min()) <= int(order.max()) < samples):
         raise InvalidInputError("order", "other numbers", f"samples from 0 to {samples - 1}")
     return order

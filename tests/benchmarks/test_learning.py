@@ -13,7 +13,7 @@ import torch
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from rmsim.data import load
-from rmsim.learning import Parameters, initialise, train
+from rmsim.learning import Parameters, accuracy, epoch_order, initialise, train
 from rmsim.learning.recipes import dense_recipe, sparse_recipe
 
 D, C, BATCH = 100, 10, 16
@@ -110,6 +110,18 @@ def test_sparse_learning_against_plain_torch(benchmark: BenchmarkFixture) -> Non
         seconds_an_epoch=60_000 / ours,
     )
     assert ours / theirs > 20
+
+
+def test_dense_accuracy_after_one_epoch(benchmark: BenchmarkFixture) -> None:
+    """Entangled MNIST, N = 1600: an epoch has to end at .825 on the test set."""
+    data = load("entangled-mnist")
+    parameters = dense_recipe(1600)
+    state = initialise(parameters, D, C, 0)
+    order = epoch_order(0, 0, len(data.train))
+    learnt = benchmark.pedantic(train, (parameters, state, *data.train.tensors(), order), rounds=1)
+    found = accuracy(parameters, learnt, *data.test.tensors())
+    note(benchmark, test_accuracy=found)
+    assert found >= 0.825
 
 
 def test_wide_sparse_learning(benchmark: BenchmarkFixture) -> None:

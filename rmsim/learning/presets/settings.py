@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, get_type_hints
@@ -38,12 +39,24 @@ def parse_settings(typed: Iterable[str]) -> dict[str, Any]:
         if key == "n":
             raise InvalidInputError("set", text, "another parameter: the width is given by --n")
         if key not in SETTINGS:
-            allowed = f"a parameter that exists, one of {', '.join(sorted(SETTINGS))}"
-            raise InvalidInputError("set", key, allowed)
+            raise InvalidInputError("set", key, f"a parameter that exists{_nearest(key)}")
         if key in found:
             raise InvalidInputError("set", text, f"given once for {key}")
         found[key] = _typed(key, value, kinds[key])
     return found
+
+
+def _nearest(key: str) -> str:
+    """Say which parameters `key` may have been meant for, and where they all are.
+
+    Examples
+    --------
+    >>> _nearest("warm-up")
+    ", such as warmup ('rmsim presets NAME' lists all)"
+    """
+    near = difflib.get_close_matches(key.lower(), SETTINGS, n=3)
+    such = f", such as {' or '.join(near)}" if near else ""
+    return f"{such} ('rmsim presets NAME' lists all)"
 
 
 def _typed(key: str, value: str, kind: Any) -> Any:
