@@ -12,12 +12,13 @@ from rmtheory.files import replacing
 
 
 def plot_curve(data: xr.Dataset, title: str, path: Path) -> None:
-    """Draw S_I* and y* of a curve against d, with the limit d -> 0."""
+    """Draw S_I* and y* of a curve against d, with the limit d -> 0 of one layer and two."""
     figure = Figure(figsize=(7.0, 2.9), layout="constrained")
     left, right = figure.subplots(1, 2)
     left.plot(data.d, data.internal, "o-", ms=3, label=r"$S_I^*$")
-    dilute = np.asarray(data.d) < 0.003  # beyond, the limit says nothing
-    left.plot(data.d[dilute], data.gas_internal[dilute], "k--", lw=1, label=r"limit $d \to 0$")
+    if "gas_internal" in data:
+        dilute = np.asarray(data.d) < 0.003  # beyond, the limit says nothing
+        left.plot(data.d[dilute], data.gas_internal[dilute], "k--", lw=1, label=r"limit $d \to 0$")
     left.axhline(0, color="0.6", lw=0.8)
     left.set(xscale="log", xlabel="$d$", ylabel=r"$S_I^*$ (nat per neuron)", title=title)
     left.legend()

@@ -13,11 +13,14 @@ from rmtheory import Chain, store
 from rmtheory.annealed import entropy
 from rmtheory.cli import run
 from rmtheory.errors import InvalidInputError, NotConvergedError
+from rmtheory.local_entropy.continuation import CurveTracker
 from rmtheory.local_entropy.core import core_moments
 from rmtheory.local_entropy.deep import chebyshev
+from rmtheory.local_entropy.deep.message import LARGEST_Y, finest_level
 from rmtheory.local_entropy.deep.operator import deep_moments
 from rmtheory.local_entropy.deep.replicated import ReplicatedChain, replicated_entropy
 from rmtheory.local_entropy.deep.sampling import sample
+from rmtheory.local_entropy.model import LocalModel
 from rmtheory.local_entropy.moments import Moments
 from rmtheory.local_entropy.pair import pair_moments
 from rmtheory.local_entropy.results import local_entropy, ystar
@@ -254,8 +257,22 @@ def test_ystar_is_the_least_phi_over_y() -> None:
 
 
 def test_out_of_reach_is_said() -> None:
-    with pytest.raises(NotConvergedError, match="the transfer operator at y = 60 would need"):
-        local_entropy(Chain("inf", 0.05, 0.3), 0.1, 60)
+    limit = "in reach up to y = 33, integer y up to 40 by the replicated matrix"
+    with pytest.raises(NotConvergedError, match=f"y = 35.5 is too large .*{limit}"):
+        local_entropy(Chain("inf", 0.05, 0.3), 0.1, 35.5)
+    with pytest.raises(NotConvergedError, match=f"at y = 60 would need .*{limit}"):
+        deep_moments(Chain("inf", 0.05, 0.3), 0.1, 60.0, np.array([0.1]), 1)
+    assert finest_level(LARGEST_Y) == 2
+    assert finest_level(LARGEST_Y + 1) < 2
+
+
+def test_a_walk_towards_too_large_a_ystar_ends_before_it() -> None:
+    """From two points of the curve at lambda = 0.5; no operator is needed to see it."""
+    tracker = CurveTracker(LocalModel(Chain("inf", 0.0, 0.5)))
+    tracker.add(0.2, 11.42, np.array([0.05]))
+    tracker.add(0.3, 17.94, np.array([0.03]))
+    with pytest.raises(NotConvergedError, match=r"y\* passes 33 at d = 0.42 or earlier"):
+        tracker.solve(0.45, 1e-8)
 
 
 @pytest.mark.parametrize("y", [1, 2.5, 41, True])
@@ -269,7 +286,7 @@ def test_commands(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         [
             "local-entropy",
             "--layers",
-            "3",
+            "inf",
             "--jd",
             ".05",
             "--lam",
@@ -282,13 +299,15 @@ def test_commands(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
             "replicated",
         ]
     )
-    assert "0.03388500026666" in capsys.readouterr().out
+    assert "0.04285141022353" in capsys.readouterr().out
     target = tmp_path / "curve.nc"
-    words = "curve --layers inf --jd 0 --lam .5 --d-min .09 --d-max .1 --points 2 --out"
-    run([*words.split(), str(target)])
+    words = "curve --layers 3 --jd 0 --lam .5 --d-min .09 --d-max .1 --points 2 --out"
+    run([*words.split(), str(target), "--plot", str(tmp_path / "curve.png")])
     data = store.load(target)
-    assert data["internal"].values[1] == pytest.approx(0.0352295841, abs=1e-8)
-    assert data["qhat"].shape == (2, 1)
+    assert data["internal"].values[1] == pytest.approx(0.0248332286, abs=1e-8)
+    assert data["qhat"].shape == (2, 3)
+    assert not data.isnull().to_array().any()
+    assert (tmp_path / "curve.png").stat().st_size > 10_000
     wrong = "local-entropy --layers 3 --jd .05 --lam .3 --d .1 --y 2 --method guess"
     assert run(wrong.split()) == 2
     assert "method must be integral or replicated" in capsys.readouterr().err

@@ -62,6 +62,19 @@ def test_errors_hold_at_many_replicas() -> None:
     assert abs(found.moments.phi - float(known.phi.value)) < found.phi_error
 
 
+def test_one_replica_says_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """phi is the annealed entropy; S_I, the derivative of (y phi) there, is known to its error."""
+    chain = Chain("inf", 0.05, 0.3)
+    assert LocalModel(chain).finest(1.0) == 4
+    monkeypatch.setattr(LocalModel, "finest", lambda _self, _y: 3)
+    point = local_entropy(chain, 0.1, 1)
+    assert point.phi == entropy(chain)
+    internal = float(entropy(chain).value) + float(exact("inf", 0.05, 0.3, 0.1, 15).derivative(0.0))
+    # Four integers more change the reference by 2e-6.
+    assert abs(float(point.internal.value) - internal) < float(point.internal.error)
+    assert float(point.internal.error) < 3e-4
+
+
 # --- sampling
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from rmtheory.errors import NotConvergedError
 from rmtheory.gaussian import Array
+from rmtheory.local_entropy.deep.message import IN_REACH, LARGEST_Y
 from rmtheory.local_entropy.model import LocalModel
 from rmtheory.local_entropy.newton import solve_ystar
 from rmtheory.local_entropy.refine import Refined, check_physical, refine_ystar
@@ -23,6 +24,9 @@ from rmtheory.local_entropy.start import guess_ystar
 ANCHOR = 0.08
 
 _FIRST_STEP, _LARGEST_STEP, _LEAST_STEP = 0.25, 0.7, 1e-3
+
+#: A step of a deep chain takes seconds at large y, and fails there because the grid is too coarse.
+_LEAST_DEEP_STEP = 0.05
 
 #: A root further than this factor from its prediction is another branch.
 _LARGEST_JUMP = math.log(1.6)
@@ -84,11 +88,12 @@ class CurveTracker:
         here, step = self._nearest(target).parameter, _FIRST_STEP
         while abs(target - here) > 1e-12:
             there = here + math.copysign(min(step, abs(target - here)), target - here)
+            self._check_reach(here, there, target)
             try:
                 miss = self._advance(there)
             except NotConvergedError as problem:
                 step /= 2
-                if step < _LEAST_STEP:
+                if step < (_LEAST_DEEP_STEP if self.model.deep else _LEAST_STEP):
                     raise NotConvergedError(
                         f"the continuation of y*(d) from d = {_d(here):.10g} towards d = {d:.10g} "
                         f"stopped at d = {_d(there):.10g}: {problem}"
@@ -97,6 +102,26 @@ class CurveTracker:
             here = there
             step *= 1.5 if miss < _GOOD_MISS else 0.7 if miss > 4 * _GOOD_MISS else 1.0
             step = min(step, _LARGEST_STEP)
+
+    def _check_reach(self, here: float, there: float, target: float) -> None:
+        """Refuse a walk that ends where y* is beyond the transfer operator, before it gets there.
+
+        log y* is a convex function of the parameter wherever we looked, so that its extrapolation
+        from two points is a lower bound.
+        """
+        if not self.model.deep:
+            return
+        now = float(self._nearest(here).unknowns[0])
+        most = math.log(LARGEST_Y)
+        for aim in (there, target):
+            ahead = float(self._predict(aim)[0])
+            if ahead > most and ahead > now:
+                share = max(0.0, (most - now) / (ahead - now))
+                last = _d(here + min(share, 1.0) * (aim - here))
+                raise NotConvergedError(
+                    f"y* passes {LARGEST_Y:g} at d = {last:.2g} or earlier, on the way from "
+                    f"d = {_d(here):.2g} to d = {_d(target):.3g}: {IN_REACH}"
+                )
 
     def _advance(self, parameter: float) -> float:
         """Solve coarsely at `parameter`; return how far the prediction was off."""

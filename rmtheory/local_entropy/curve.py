@@ -47,8 +47,8 @@ def curve(
     -------
     xarray.Dataset
         Over the coordinate d, ascending: ``y_star``, ``internal``, ``slope``, ``qhat`` (by layer)
-        and ``q0_stability``, each with NAME_error; ``gas_internal``, ``gas_slope``,
-        the limit d -> 0 (nan where d is beyond its range).
+        and, for one layer and two, ``q0_stability``, each with NAME_error; for these also
+        ``gas_internal``, ``gas_slope``, the limit d -> 0 (nan where d is beyond its range).
 
     Raises
     ------
@@ -103,9 +103,10 @@ def as_dataset(chain: Chain, points: Sequence[YStar]) -> xr.Dataset:
         data[label] = (("d", "layer"), np.array(qhat), {"long_name": f"conjugate overlap, {name}"})
     residual = np.array([point.residual for point in points])
     data["residual"] = (("d",), residual, {"long_name": "largest residual of the equations"})
-    gas = [_gas(chain, point.d) for point in points]
-    data["gas_internal"] = (("d",), np.array([g[0] for g in gas]), {"long_name": "S_I*, d -> 0"})
-    data["gas_slope"] = (("d",), np.array([g[1] for g in gas]), {"long_name": "slope, d -> 0"})
+    if chain.layers <= 2:  # the dilute gas is not worked out for more
+        gas = np.array([_gas(chain, point.d) for point in points])
+        data["gas_internal"] = (("d",), gas[:, 0], {"long_name": "S_I*, d -> 0"})
+        data["gas_slope"] = (("d",), gas[:, 1], {"long_name": "slope, d -> 0"})
     coordinates = {
         "d": np.array([point.d for point in points]),
         # All layers of the infinite chain are alike.

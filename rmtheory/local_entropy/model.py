@@ -11,7 +11,7 @@ from rmtheory.chain import Chain
 from rmtheory.gaussian import Array
 from rmtheory.local_entropy.core import core_moments
 from rmtheory.local_entropy.deep.message import finest_level, left_over
-from rmtheory.local_entropy.deep.operator import deep_moments
+from rmtheory.local_entropy.deep.operator import NEAR_ONE, deep_moments
 from rmtheory.local_entropy.moments import Moments
 from rmtheory.local_entropy.nodes import FINEST, STEPS
 from rmtheory.local_entropy.pair import DROPPED, pair_moments
@@ -46,8 +46,14 @@ class LocalModel:
         return 2 if self.chain.layers == 1 else 1
 
     def finest(self, y: float) -> int:
-        """Finest level there is; grids of the transfer operator grow with y."""
-        return min(FINEST, finest_level(y)) if self.deep else FINEST
+        """Finest level there is; grids of the transfer operator grow with y.
+
+        At y = 1 the operator is needed at five y for every evaluation, and S_I converges slowly:
+        two levels more would take a minute.
+        """
+        if not self.deep:
+            return FINEST
+        return min(4 if abs(y - 1) < NEAR_ONE else FINEST, finest_level(y))
 
     def moments(
         self, d: float, y: float, qhat: Array, level: int, tangent: bool = False

@@ -20,6 +20,7 @@ import numpy as np
 
 from rmtheory.errors import NotConvergedError
 from rmtheory.gaussian import Array
+from rmtheory.local_entropy.deep.message import IN_REACH
 from rmtheory.local_entropy.model import LocalModel
 from rmtheory.local_entropy.moments import Moments
 from rmtheory.local_entropy.newton import ROUNDING, Solution, solve_saddle, solve_ystar
@@ -85,7 +86,7 @@ def _refine(
 ) -> Refined:
     levels = range(model.coarse + 1, model.finest(y) + 1)
     if not levels:
-        raise NotConvergedError(f"no grid finer than the coarsest is affordable at {where}")
+        raise NotConvergedError(f"y = {y:.4g} is too large at {where}: {IN_REACH}")
     before = solve(None, model.coarse, None)
     for level in levels:
         now = solve(before.moments, level, before.inverse)
@@ -144,8 +145,9 @@ def _errors(
     moved = finer(max(float(np.abs(new / old - 1).max()), internal_change))
     qhat_error = amplified[-moments.qhat.size :] + moments.qhat * (moved + step)
     y_error = float(amplified[0]) + y * (moved + step) if at_ystar else 0.0
-    # S_I and S_E move with qhat, phi does not.
-    drift = (0.5 + y) * float(qhat_error.sum()) * moments.multiplicity / moments.layers
+    # phi does not move with qhat, S_I by y(y-1)/2 d<m^2>/dy, so not at y = 1, and S_E y times that.
+    sensitive = min(0.5 + y, y * abs(y - 1))
+    drift = sensitive * float(qhat_error.sum()) * moments.multiplicity / moments.layers
     slope_drift = (y - 1) * float(qhat_error.sum()) + abs(moments.slope) * y_error / max(
         y - 1, 1e-3
     )

@@ -7,10 +7,12 @@ from fractions import Fraction
 from typing import Literal
 
 from rmtheory import checks
+from rmtheory.annealed import entropy as annealed_entropy
 from rmtheory.chain import Chain
 from rmtheory.errors import InvalidInputError, NotConvergedError
 from rmtheory.estimate import Estimate, Tier
 from rmtheory.local_entropy.continuation import CurveTracker
+from rmtheory.local_entropy.deep.message import IN_REACH, LARGEST_Y
 from rmtheory.local_entropy.deep.replicated import replicated_entropy, replicated_internal
 from rmtheory.local_entropy.model import LocalModel
 from rmtheory.local_entropy.precise import precise_point, precise_ystar
@@ -105,6 +107,10 @@ def local_entropy(
         raise InvalidInputError("method", method, "integral or replicated")
     model, precise = LocalModel(chain), _wants_precise(chain, digits)
     float_d, float_y = float(exact_d), float(exact_y)
+    if model.deep and float_y > LARGEST_Y:
+        raise NotConvergedError(
+            f"y = {float_y:g} is too large for the transfer operator: {IN_REACH}"
+        )
     start = guess_qhat(model, float_d, float_y)
     solved = refine_saddle(model, float_d, float_y, start, _tolerance(model, digits))
     moments, q0 = solved.moments, _q0(chain, solved)
@@ -115,7 +121,10 @@ def local_entropy(
         qhat: tuple[Estimate, ...] = (point.qhat,)
     else:
         entropies = (
-            _estimate(model, moments.phi, solved.phi_error),
+            # One replica: phi is the annealed entropy, known to far more digits.
+            annealed_entropy(chain)
+            if model.deep and exact_y == 1
+            else _estimate(model, moments.phi, solved.phi_error),
             _estimate(model, moments.internal, solved.internal_error),
             _estimate(model, moments.external, solved.external_error),
         )

@@ -8,6 +8,7 @@ import numpy as np
 
 from rmtheory.errors import NotConvergedError
 from rmtheory.gaussian import Array
+from rmtheory.local_entropy.deep.message import IN_REACH, LARGEST_Y
 from rmtheory.local_entropy.model import LocalModel
 from rmtheory.local_entropy.moments import Moments
 from rmtheory.local_entropy.newton import solve_saddle
@@ -64,7 +65,12 @@ def guess_ystar(model: LocalModel, d: float) -> Moments:
         )
     while True:
         before = moments
-        y *= _GROWTH
+        y = min(y * _GROWTH, LARGEST_Y) if model.deep else y * _GROWTH
+        if y <= before.y:
+            raise NotConvergedError(
+                f"S_E is still positive at y = {before.y:.3g}, d = {d:.10g}, so that y* is larger: "
+                + IN_REACH
+            )
         if y > _LARGEST_Y:
             raise NotConvergedError(f"S_E stays positive up to y = {before.y:g} at d = {d:.10g}")
         moments = solve_saddle(model, d, y, _follow(before, y), model.coarse).moments

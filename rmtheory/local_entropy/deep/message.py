@@ -40,6 +40,15 @@ _LEVELS = (
 #: The transfer matrix of this many functions and its two derivatives in y fill 0.9 GB.
 MOST_FUNCTIONS = 6_000
 
+#: Largest y at which two grids are affordable, so that there is an error: 20 x 17 x 17 functions.
+LARGEST_Y = 33.0
+
+#: What a refusal says.
+IN_REACH = (
+    f"three layers or more are in reach up to y = {LARGEST_Y:g}, integer y up to 40 by the "
+    "replicated matrix (--method replicated)"
+)
+
 #: Where the couplings hardly matter r is close to 1; the box keeps at least this width.
 _LEAST_WIDTH = 1e-6
 
@@ -108,7 +117,7 @@ def make_grid(y: float, level: int, r_min: float) -> Grid:
     if grid.size > MOST_FUNCTIONS:
         raise NotConvergedError(
             f"the transfer operator at y = {y:.3g} would need {grid.size} functions, more than "
-            f"{MOST_FUNCTIONS}: y up to about 30 is in reach for three layers or more"
+            f"{MOST_FUNCTIONS}: {IN_REACH}"
         )
     return grid
 

@@ -26,7 +26,7 @@ from rmtheory.local_entropy.deep.infinite import infinite_chain
 from rmtheory.local_entropy.moments import Moments, Tangent
 
 #: Closer to y = 1 than this, the averages are interpolated between y = 1 +- this and +- twice this.
-_NEAR_ONE = 1e-3
+NEAR_ONE = 1e-3
 
 
 def deep_moments(
@@ -34,13 +34,14 @@ def deep_moments(
 ) -> Moments:
     """Averages of a chain at (d, y, qhat), one qhat for each layer, a single one for L = inf."""
     found = _evaluate(chain, d, y, qhat, level, tangent)
-    if abs(y - 1) < 0.999 * _NEAR_ONE:
+    if abs(y - 1) < 0.999 * NEAR_ONE:
         return _near_one(found, chain, level)
     return found
 
 
 def _evaluate(chain: Chain, d: float, y: float, qhat: Array, level: int, tangent: bool) -> Moments:
-    fields = _fields(chain.jd, chain.lam_left, chain.lam_right, d, y, level)
+    keep = _five_fields if abs(y - 1) < 3 * NEAR_ONE else _fields
+    fields = keep(chain.jd, chain.lam_left, chain.lam_right, d, y, level)
     if chain.layers == math.inf:
         found = infinite_chain(fields, float(qhat[0]), tangent)
     else:
@@ -68,6 +69,10 @@ def _fields(jd: float, lam_left: float, lam_right: float, d: float, y: float, le
     return Fields(jd, lam_left, lam_right, d, y, level)
 
 
+#: At y = 1 those of five y are needed again and again; the grids are small there.
+_five_fields = lru_cache(maxsize=5)(Fields)
+
+
 def _tangent(hessian: Array, qhat: Array, rest: Array, y: float) -> Tangent:
     """Derivatives of the averages: G = G' + y^2 Q/2, <m^2> = 1 - rest."""
     pairs = y * (y - 1) or math.nan
@@ -83,7 +88,7 @@ def _tangent(hessian: Array, qhat: Array, rest: Array, y: float) -> Tangent:
 
 def _near_one(here: Moments, chain: Chain, level: int) -> Moments:
     """Interpolate what is 0/0 at y = 1 through four y around it."""
-    at = 1 + _NEAR_ONE * np.array([-2.0, -1.0, 1.0, 2.0])
+    at = 1 + NEAR_ONE * np.array([-2.0, -1.0, 1.0, 2.0])
     tangent = here.tangent is not None
     near = [_evaluate(chain, here.d, float(y), here.qhat, level, tangent) for y in at]
     weights = [np.prod([(here.y - b) / (a - b) for b in at if b != a]) for a in at]
