@@ -24,16 +24,20 @@ def plot(data: xr.Dataset) -> Picture:
         one = data.sel(lambda_x=lam)
         _histogram(bend, one)
         _displacement(kick, one)
-        for axis in (bend, kick):
-            axis.legend(title=rf"$\lambda_x={lam:g}$")
+        bend.legend(title=rf"$\lambda_x={lam:g}$, {_epochs(data)}")
+        kick.legend(title=rf"$\lambda_x={lam:g}$")
     for axis, stage in zip(rows[:, 2], STAGES, strict=True):
         _trajectory(picture, axis, data.sel(lambda_x=5.0, stage=stage))
     return picture
 
 
 def _name(stage: str, data: xr.Dataset) -> str:
+    return "before" if stage == "before" else f"after {_epochs(data)}"
+
+
+def _epochs(data: xr.Dataset) -> str:
     epochs = int(data["epochs"])
-    return "before" if stage == "before" else f"after {epochs} epoch{'s' if epochs > 1 else ''}"
+    return f"{epochs} epoch{'s' if epochs > 1 else ''}"
 
 
 def _histogram(axis: Axes, data: xr.Dataset) -> None:
@@ -43,7 +47,7 @@ def _histogram(axis: Axes, data: xr.Dataset) -> None:
     for stage, found in values.items():
         mean = float(data["curvature_mean"].sel(stage=stage))
         deviation = float(data["curvature_sd"].sel(stage=stage))
-        label = f"{_name(stage, data)}: {mean:.3f} ({deviation:.3f})"
+        label = f"{stage}: {mean:.3f} ({deviation:.3f})"
         known = found[np.isfinite(found)]
         axis.hist(known, bins, density=True, alpha=0.6, color=_COLOURS[stage], label=label)
     axis.set_ylim(top=axis.get_ylim()[1] * 1.5)  # room for the legend
