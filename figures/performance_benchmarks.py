@@ -68,7 +68,18 @@ def compute(parameters: Parameters, progress: Progress) -> xr.Dataset:
             data[name] = data["mlp_width"] * np.nan
     for name, text in _MEANING.items():
         data[name].attrs["long_name"] = text
+    data["linear_accuracy"], data["linear_accuracy_error"] = _linear(parameters)
     return data.sel(dataset=list(_SETS)).assign_coords(epochs=parameters["epochs"])
+
+
+def _linear(parameters: Parameters) -> tuple[xr.DataArray, xr.DataArray]:
+    """Return the accuracy of a softmax classifier on the inputs of Entangled MNIST."""
+    from rmsim.experiments.benchmarks import linear_accuracy
+
+    point = {"preset": _SETS["entangled_mnist"][1], "n": 100, **parameters["data"]}
+    value, error = linear_accuracy(point, parameters["seed"])
+    meaning = "test accuracy of a linear classifier on the inputs of Entangled MNIST"
+    return xr.DataArray(value, attrs={"long_name": meaning}), xr.DataArray(error)
 
 
 def _widths(others: dict[str, list[int]]) -> xr.Dataset:

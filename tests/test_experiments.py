@@ -21,6 +21,7 @@ from rmsim.experiments import (
     survey,
     trained,
 )
+from rmsim.experiments.benchmarks import linear_accuracy
 from rmsim.experiments.duality import two_layers
 from rmsim.experiments.landscape import similarities
 from rmsim.learning import initialise
@@ -80,6 +81,20 @@ def test_uncoupled_layers_do_not_see_each_other() -> None:
     assert abs(found["symmetry_level"][0]) < 0.05
     with pytest.raises(KeyError):
         two_layers(POINT, 3)
+
+
+def test_a_linear_classifier_on_the_inputs_agrees_with_another_one() -> None:
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    sizes = {"train_samples": 4000, "test_samples": 2000}
+    value, error = linear_accuracy({"preset": "entangled-mnist-sparse", "n": 100, **sizes}, 0)
+    data = load("entangled-mnist", download=False)
+    (x, y), (test_x, test_y) = (
+        (part.tensors()[0].numpy(), part.tensors()[1].numpy())
+        for part in (data.train.first(4000), data.test.first(2000))
+    )
+    other = linear_model.LogisticRegression(max_iter=500).fit(x, y).score(test_x, test_y)
+    assert error == pytest.approx((value * (1 - value) / 2000) ** 0.5, rel=0.01)
+    assert value == pytest.approx(other, abs=4 * error)
 
 
 def test_the_mean_over_networks_has_the_error_of_spread_and_measurement() -> None:

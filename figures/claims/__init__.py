@@ -1,4 +1,4 @@
-"""Every number that the paper prints as a result, and where ours is found.
+"""The numbers and claims that the paper prints as results, and where ours are found.
 
 The sections below are the source of the report, of the page 'how to reproduce' and of the table in
 the README. Hyperparameters are inputs and are not listed: they are presets of the simulator.

@@ -61,8 +61,8 @@ def _head(report: Report) -> str:
     made = sum(entry.state is State.MADE for entry in report.entries)
     lines = [
         "<h1>The paper against ours</h1>",
-        "<p>Every number that <cite>Dynamical Learning in Deep Asymmetric Recurrent Neural "
-        "Networks</cite> prints as a result, beside what this code finds. "
+        "<p>The numbers and claims that <cite>Dynamical Learning in Deep Asymmetric Recurrent "
+        "Neural Networks</cite> prints as results, beside what this code finds. "
         f"{made} of {len(report.entries)} figures are made, at the scale named with each; report "
         f"written by commit <code>{html.escape(report.commit[:10])}</code>.</p>",
     ]

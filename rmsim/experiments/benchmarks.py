@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rmsim.baselines import MlpParameters, baseline_preset, core_parameters, fit_mlp, matched_width
@@ -42,3 +43,27 @@ def benchmark(point: dict[str, Any], seed: int) -> dict[str, Any]:
     found = {"accuracy": ours.accuracy, "mlp_accuracy": other.accuracy}
     errors = {f"{name}_error": binomial_error(x, len(data.test)) for name, x in found.items()}
     return {name: [x] for name, x in (found | errors).items()} | {"device": "cpu"}
+
+
+def linear_accuracy(
+    point: Mapping[str, Any], seed: int, *, epochs: int = 10
+) -> tuple[float, float]:
+    """Return the test accuracy of a softmax classifier on the inputs themselves, and its error.
+
+    Parameters
+    ----------
+    point : mapping
+        See :func:`rmsim.experiments.training.plan_of`: its data set and how much of it.
+    seed : int
+        Of the order of the samples.
+    epochs : int
+        Passes over the samples.
+    """
+    plan = plan_of(point, seed)
+    data = plan.data(load(plan.dataset, download=False))
+    train, test = (
+        checked_features(*part.tensors(), data.classes) for part in (data.train, data.test)
+    )
+    found = fit_probe(train, test, ProbeParameters(epochs=epochs), seed).test
+    assert found is not None  # there are samples to test on
+    return found.accuracy, binomial_error(found.accuracy, len(data.test))
