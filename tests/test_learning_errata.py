@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -56,3 +57,34 @@ def test_erratum_21_the_brackets_of_q_dyn_are_quartiles() -> None:
 def test_erratum_22_couplings_have_the_deviation_one_over_root_n() -> None:
     """Printed N(0, 1/sqrt(N)): as a variance it would be J times N^(1/4), and q_dyn far off."""
     assert overlaps(1600**0.25).q_dyn.median < 0.930 - 0.1
+
+
+def test_erratum_23_symmetric_couplings_updated_at_once_end_in_cycles_of_two() -> None:
+    """What falls is -s(t) J s(t-1), of two successive states; one neuron at a time, all converge.
+
+    In numpy alone; that the simulator says the same of its phases is tested with the experiments.
+    """
+    n, cycles = 200, 0
+    for seed in range(12):
+        draw = np.random.default_rng(seed)
+        raw = draw.standard_normal((n, n)) / np.sqrt(n)
+        J = (raw + raw.T) / np.sqrt(2)
+        np.fill_diagonal(J, 0.0)
+        before, s = np.zeros(n), draw.choice([-1.0, 1.0], n)
+        energy = np.inf
+        for _ in range(2000):
+            new = np.where(J @ s > 0, 1.0, -1.0)
+            lower = -float(new @ J @ s)
+            assert lower <= energy + 1e-9
+            if np.array_equal(new, before):  # period one or two
+                break
+            before, s, energy = s, new, lower
+        assert np.array_equal(new, before)
+        cycles += not np.array_equal(new, s)
+        for _ in range(2000):
+            loose = np.flatnonzero(s * (J @ s) < 0)
+            if loose.size == 0:
+                break
+            s[loose[0]] *= -1
+        assert loose.size == 0
+    assert cycles == 12

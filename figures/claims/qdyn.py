@@ -85,7 +85,7 @@ def _range(level: str, printed: str) -> Claim:
         _row(f"qdyn_{level}", _BEST, 0),
         tolerance=0.0025,
         note=_LABELS,
-        why="Compare the rows with quartiles.",
+        why="Erratum 21: the printed brackets are quartiles; compare their rows.",
     )
 
 

@@ -145,7 +145,7 @@ SYMMETRY = (
         At("unstable_free", {"rule": "sym0", "jd": 0.0, "scheme": "full", "epoch": 0}, ("n",)),
         tolerance=0.01,
         why=(
-            "That holds for one neuron at a time. Updated all at once, as in the paper, symmetric "
+            "Erratum 23: that holds for one neuron at a time; updated all at once, symmetric "
             "networks descend a function of two successive states, which allows cycles of two."
         ),
     ),
