@@ -271,7 +271,7 @@ def test_a_walk_towards_too_large_a_ystar_ends_before_it() -> None:
     tracker = CurveTracker(LocalModel(Chain("inf", 0.0, 0.5)))
     tracker.add(0.2, 11.42, np.array([0.05]))
     tracker.add(0.3, 17.94, np.array([0.03]))
-    with pytest.raises(NotConvergedError, match=r"y\* passes 33 at d = 0.42 or earlier"):
+    with pytest.raises(NotConvergedError, match=r"is 17.9 at d = 0.3 and passes 33 at d = 0.42"):
         tracker.solve(0.45, 1e-8)
 
 

@@ -26,7 +26,7 @@ ANCHOR = 0.08
 _FIRST_STEP, _LARGEST_STEP, _LEAST_STEP = 0.25, 0.7, 1e-3
 
 #: A step of a deep chain takes seconds at large y, and fails there because the grid is too coarse.
-_LEAST_DEEP_STEP = 0.05
+_SLOW_Y, _LEAST_SLOW_STEP = 18.0, 0.05
 
 #: A root further than this factor from its prediction is another branch.
 _LARGEST_JUMP = math.log(1.6)
@@ -93,7 +93,7 @@ class CurveTracker:
                 miss = self._advance(there)
             except NotConvergedError as problem:
                 step /= 2
-                if step < (_LEAST_DEEP_STEP if self.model.deep else _LEAST_STEP):
+                if step < self._least_step(here):
                     raise NotConvergedError(
                         f"the continuation of y*(d) from d = {_d(here):.10g} towards d = {d:.10g} "
                         f"stopped at d = {_d(there):.10g}: {problem}"
@@ -102,6 +102,10 @@ class CurveTracker:
             here = there
             step *= 1.5 if miss < _GOOD_MISS else 0.7 if miss > 4 * _GOOD_MISS else 1.0
             step = min(step, _LARGEST_STEP)
+
+    def _least_step(self, here: float) -> float:
+        slow = self.model.deep and self._nearest(here).unknowns[0] > math.log(_SLOW_Y)
+        return _LEAST_SLOW_STEP if slow else _LEAST_STEP
 
     def _check_reach(self, here: float, there: float, target: float) -> None:
         """Refuse a walk that ends where y* is beyond the transfer operator, before it gets there.
@@ -119,8 +123,8 @@ class CurveTracker:
                 share = max(0.0, (most - now) / (ahead - now))
                 last = _d(here + min(share, 1.0) * (aim - here))
                 raise NotConvergedError(
-                    f"y* passes {LARGEST_Y:g} at d = {last:.2g} or earlier, on the way from "
-                    f"d = {_d(here):.2g} to d = {_d(target):.3g}: {IN_REACH}"
+                    f"y* is {math.exp(now):.3g} at d = {_d(here):.2g} and passes {LARGEST_Y:g} at "
+                    f"d = {last:.2g} or earlier on the way to d = {_d(target):.3g}: {IN_REACH}"
                 )
 
     def _advance(self, parameter: float) -> float:
