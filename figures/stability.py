@@ -7,6 +7,8 @@ q.M.q/4, for one to eight layers.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure as Picture
@@ -14,6 +16,7 @@ from matplotlib.figure import Figure as Picture
 from figures.figure import Figure, Parameters, Progress, Scale, grid
 from figures.plotting import curve, label_axes, number, panels, shades
 from rmtheory import Chain
+from rmtheory.annealed import entropy, log_mean_count
 from rmtheory.replica.search import search_saddles
 from rmtheory.replica.stability import instability_root, stability
 from rmtheory.second_moment.exponent import exponent
@@ -36,6 +39,8 @@ def _parameters(points: int, deep_points: int, saddle_points: int) -> Parameters
         "few_jd": [0.1, 0.4],
         "few_lam": 0.5,
         "saddle_points": saddle_points,
+        # So large that E[Z]/(2H(-J_D))^N has its limit to six digits.
+        "large_n": 10**7,
     }
 
 
@@ -96,17 +101,19 @@ def _second_moment(parameters: Parameters) -> xr.Dataset:
     """Exponent and limit of E[Z^2] against E[Z]^2, and saddles with q != 0, at a few J_D."""
     jds, lam = parameters["few_jd"], parameters["few_lam"]
     gap = np.empty((2, 2, len(jds)))
-    ratio, saddles = np.empty((2, len(jds))), np.empty(len(jds))
+    ratio, mean, saddles = np.empty((2, len(jds))), np.empty((2, len(jds))), np.empty(len(jds))
     for j, J in enumerate(jds):
         for i, chain in enumerate((Chain(1, J), Chain(2, J, lam))):
             top, zero = maximum(chain).value, exponent(chain, 0.0)
             gap[:, i, j] = float(top) - float(zero), top.error + zero.error
         limit = ratio_limit(Chain(1, J), parameters["digits"])
         ratio[:, j] = float(limit), limit.error
+        mean[:, j] = _mean_ratio(Chain(1, J), parameters["large_n"])
         saddles[j] = len(search_saddles(Chain(1, J), points=parameters["saddle_points"]).saddles)
     meanings = {
         "exponent_gap": "largest exponent of E[Z^2] minus that of E[Z]^2, L = 1 and 2",
         "ratio_limit": "limit of E[Z^2]/E[Z]^2 as N -> infinity, L = 1",
+        "mean_ratio": "E[Z]/(2H(-J_D))^N at a large N, exact, L = 1",
         "saddles": "saddles of S_rs with q != 0 that a search found, L = 1",
     }
     few, both = ("few_jd",), ("few_layers", "few_jd")
@@ -115,14 +122,25 @@ def _second_moment(parameters: Parameters) -> xr.Dataset:
         "exponent_gap_error": (both, gap[1]),
         "ratio_limit": (few, ratio[0]),
         "ratio_limit_error": (few, ratio[1]),
+        "mean_ratio": (few, mean[0]),
+        "mean_ratio_error": (few, mean[1]),
         "saddles": (few, saddles),
         # Counted; that a grid may miss one is no error bar.
         "saddles_error": (few, np.zeros(len(jds))),
     }
-    data = xr.Dataset(found, coords={"few_layers": [1, 2], "few_jd": jds})
+    places = {"few_layers": [1, 2], "few_jd": jds, "large_n": parameters["large_n"]}
+    data = xr.Dataset(found, coords=places)
     for name, meaning in meanings.items():
         data[name].attrs["long_name"] = meaning
     return data
+
+
+def _mean_ratio(chain: Chain, n: int) -> tuple[float, float]:
+    """Return E[Z]/z^N of one layer and its error; the logarithms cancel in some seven digits."""
+    exact, leading = log_mean_count(chain, n, 30), entropy(chain, 30)
+    ratio = math.exp(float(exact.value - n * leading.value))
+    rounding = 2 * float(np.finfo(float).eps)
+    return ratio, ratio * (float(exact.error) + n * float(leading.error) + rounding)
 
 
 def plot(data: xr.Dataset) -> Picture:

@@ -70,7 +70,7 @@ def select(data: xr.Dataset, where: Mapping[str, Any]) -> xr.Dataset | None:
 
 
 #: Coordinate -> its symbol in the report.
-_SYMBOLS = {"n": "N", "jd": "J_D", "lam": "λ", "layers": "L"}
+_SYMBOLS = {"n": "N", "jd": "J_D", "lam": "λ", "layers": "L", "large_n": "N"}
 
 
 def sizes_of(**sizes: float) -> str:
