@@ -1,15 +1,20 @@
 """``rmsim thresholds``: its JSON and table, resuming, one sentence for bad input."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pytest
+import typer
 
 from rmsim.cli import ranges, run
+from rmsim.cli.options import SeedOption, bundled
 from rmsim.sweep import Serial, run_sweep
 from rmsim.thresholds import Design, sweep_of
 from rmtheory import store
+from rmtheory.cli.run import run_app
 
 COMMAND = ["thresholds", "--n", "24,40", "--jd", "0:1:5", "--samples", "10", "--batch", "5"]
 COMMAND += ["--max-sweeps", "100", "--device", "cpu", "--jobs", "1"]
@@ -120,3 +125,24 @@ def test_out_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_ranges_are_exact() -> None:
     assert ranges.numbers("jd", ".4:1.0:13") == tuple(round(0.4 + 0.05 * k, 2) for k in range(13))
     assert ranges.integers("n", "500,200,200", 2) == (200, 500)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    seed: SeedOption = "0"
+    loud: Annotated[bool, typer.Option("--loud")] = False
+
+
+def test_options_that_commands_share_arrive_as_one_argument() -> None:
+    seen: list[object] = []
+    app = typer.Typer()
+
+    @app.command()
+    @bundled
+    def command(n: Annotated[str, typer.Option("--n")] = "3", *, shared: Bundle) -> None:
+        seen.append((n, shared))
+
+    assert run_app(app, "x", ["--n", "5", "--seed", "7", "--loud"]) == 0
+    assert run_app(app, "x", []) == 0
+    assert run_app(app, "x", ["--shared", "1"]) == 2  # the bundle itself is no option
+    assert seen == [("5", Bundle("7", True)), ("3", Bundle())]

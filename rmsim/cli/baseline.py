@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rmsim.cli.data import DataOption, read_dataset
+from rmsim.cli.options import DeviceOption, SeedOption, bundled
+from rmsim.cli.options import option as _option
 from rmtheory import checks
 from rmtheory.cli import output as io
 from rmtheory.errors import InvalidInputError
@@ -33,10 +34,6 @@ def _baseline(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-def _option(name: str, metavar: str, text: str) -> object:
-    return typer.Option(name, metavar=metavar, help=text)
-
-
 PresetOption = Annotated[
     str,
     _option(
@@ -51,10 +48,8 @@ RhoJOption = Annotated[str | None, _option("--rho-j", "DENSITY", "Density of its
 RhoInOption = Annotated[str | None, _option("--rho-in", "DENSITY", "Density of its W_in.")]
 EpochsOption = Annotated[str | None, _option("--epochs", "COUNT", "Passes over the samples.")]
 EtaOption = Annotated[str | None, _option("--eta", "RATE", "Learning rate.")]
-SeedOption = Annotated[str, _option("--seed", "SEED", "Seed of all random numbers.")]
 TrainOption = Annotated[str | None, _option("--train", "COUNT", "Only the first training samples.")]
 TestOption = Annotated[str | None, _option("--test", "COUNT", "Only the first test samples.")]
-DeviceOption = Annotated[str, _option("--device", "NAME", "auto, cpu, cuda or cuda:0.")]
 JdOption = Annotated[str | None, _option("--jd", "NUMBER", "Self-coupling J_D.")]
 LambdaOption = Annotated[str | None, _option("--lambda-x", "NUMBER", "Strength of the input.")]
 KappaOption = Annotated[str | None, _option("--kappa", "NUMBER", "Margin of the perceptrons.")]
@@ -73,6 +68,33 @@ _MEANING = {
     "device": "where it ran",
     "wall_time": "seconds",
 }
+
+
+@dataclass(frozen=True)
+class TaskOptions:
+    """What every baseline is asked: seed, data, place, and how to answer."""
+
+    seed: SeedOption = "0"
+    train: TrainOption = None
+    test: TestOption = None
+    data: DataOption = None
+    device: DeviceOption = "auto"
+    json: io.JsonOption = False
+    out: io.OutOption = None
+
+
+@dataclass(frozen=True)
+class ReadoutOptions:
+    """How readouts of frozen states are trained."""
+
+    epochs: EpochsOption = None
+    eta: EtaOption = None
+    kappa: KappaOption = None
+    probe_epochs: ProbeOption = "20"
+
+    def changes(self) -> dict[str, str | None]:
+        """Return the numbers that replace those of a preset."""
+        return {"epochs_out": self.epochs, "eta_out": self.eta, "kappa_out": self.kappa}
 
 
 @dataclass(frozen=True)
@@ -103,11 +125,7 @@ def _task(
     preset: str,
     n: str | None,
     changes: dict[str, str | None],
-    data: Path | None,
-    train: str | None,
-    test: str | None,
-    seed: str,
-    device: str,
+    options: TaskOptions,
 ) -> _Task:
     """Read options and data; `changes` replace numbers of the preset, each by its own type."""
     from rmsim.baselines import baseline_preset
@@ -126,8 +144,9 @@ def _task(
         else:
             values[name] = text if kind is str else float(checks.exact_real(_option_of(name), text))
     numbers = replace(numbers, **values)
-    place, number = choose_device(device), checked_seed(seed)
-    found = read_dataset(numbers.dataset, data)
+    place, number = choose_device(options.device), checked_seed(options.seed)
+    found = read_dataset(numbers.dataset, options.data)
+    train, test = options.train, options.test
     if train is not None or test is not None:
         found = found.first(
             checks.integer("train", train or len(found.train), 1, len(found.train)),
@@ -142,6 +161,7 @@ def _option_of(name: str) -> str:
 
 
 @baseline_app.command("mlp")
+@bundled
 def mlp_command(
     preset: PresetOption = "entangled-mnist-sparse",
     dataset: DatasetOption = None,
@@ -154,13 +174,8 @@ def mlp_command(
     epochs: EpochsOption = None,
     eta: EtaOption = None,
     batch: Annotated[str, _option("--batch", "COUNT", "Samples a batch.")] = "64",
-    seed: SeedOption = "0",
-    train: TrainOption = None,
-    test: TestOption = None,
-    data: DataOption = None,
-    device: DeviceOption = "auto",
-    json: io.JsonOption = False,
-    out: io.OutOption = None,
+    *,
+    options: TaskOptions,
 ) -> None:
     """Train the binarised perceptron with two hidden layers, by straight-through gradients.
 
@@ -174,7 +189,7 @@ def mlp_command(
 
     changes = {"dataset": dataset, "rho_j": rho_j, "rho_in": rho_in}
     changes |= {"epochs_mlp": epochs, "eta_mlp": eta}
-    task = _task(preset, n, changes, data, train, test, seed, device)
+    task = _task(preset, n, changes, options)
     numbers, inputs, classes = task.preset, task.data.width, task.data.classes
     wanted = core_parameters(numbers.n, inputs, classes, numbers.rho_j, numbers.rho_in)
     hidden = (
@@ -215,38 +230,32 @@ def mlp_command(
         },
     )
     title = f"Perceptron {inputs}-{hidden}-{hidden}-{classes} on {task.data.name}"
-    SimulationReport(title, document, _MEANING).show(json, out)
+    SimulationReport(title, document, _MEANING).show(options.json, options.out)
 
 
 @baseline_app.command("random-features")
+@bundled
 def random_features_command(
     preset: PresetOption = "random-features",
     dataset: DatasetOption = None,
     n: SizeOption = None,
     rho_in: RhoInOption = None,
-    epochs: EpochsOption = None,
-    eta: EtaOption = None,
-    kappa: KappaOption = None,
-    probe_epochs: ProbeOption = "20",
-    seed: SeedOption = "0",
-    train: TrainOption = None,
-    test: TestOption = None,
-    data: DataOption = None,
-    device: DeviceOption = "auto",
-    json: io.JsonOption = False,
-    out: io.OutOption = None,
+    *,
+    readout: ReadoutOptions,
+    options: TaskOptions,
 ) -> None:
     """Train readouts of random features sgn(W_in x): online perceptrons, and a softmax probe.
 
     Example: rmsim baseline random-features --n 400 --epochs 20 --seed 0 --json
     """
     changes = {"dataset": dataset, "rho_in": rho_in}
-    changes |= {"epochs_out": epochs, "eta_out": eta, "kappa_out": kappa}
-    task = _task(preset, n, changes, data, train, test, seed, device)
-    _frozen("random-features", task, 1, probe_epochs, json, out)
+    changes |= readout.changes()
+    task = _task(preset, n, changes, options)
+    _frozen("random-features", task, 1, readout.probe_epochs, options)
 
 
 @baseline_app.command("reservoir")
+@bundled
 def reservoir_command(
     preset: PresetOption = "reservoir",
     dataset: DatasetOption = None,
@@ -256,17 +265,9 @@ def reservoir_command(
     rho_j: RhoJOption = None,
     rho_in: RhoInOption = None,
     sweeps: Annotated[str | None, _option("--sweeps", "COUNT", "Sweeps from s = 0.")] = None,
-    epochs: EpochsOption = None,
-    eta: EtaOption = None,
-    kappa: KappaOption = None,
-    probe_epochs: ProbeOption = "20",
-    seed: SeedOption = "0",
-    train: TrainOption = None,
-    test: TestOption = None,
-    data: DataOption = None,
-    device: DeviceOption = "auto",
-    json: io.JsonOption = False,
-    out: io.OutOption = None,
+    *,
+    readout: ReadoutOptions,
+    options: TaskOptions,
 ) -> None:
     """Train readouts of an untrained core module: online perceptrons, and a softmax probe.
 
@@ -274,14 +275,12 @@ def reservoir_command(
     """
     changes = {"dataset": dataset, "jd": jd, "lambda_x": lambda_x}
     changes |= {"rho_j": rho_j, "rho_in": rho_in, "sweeps": sweeps}
-    changes |= {"epochs_out": epochs, "eta_out": eta, "kappa_out": kappa}
-    task = _task(preset, n, changes, data, train, test, seed, device)
-    _frozen("reservoir", task, task.preset.sweeps, probe_epochs, json, out)
+    changes |= readout.changes()
+    task = _task(preset, n, changes, options)
+    _frozen("reservoir", task, task.preset.sweeps, readout.probe_epochs, options)
 
 
-def _frozen(
-    name: str, task: _Task, sweeps: int, probe_epochs: str, json: bool, out: Path | None
-) -> None:
+def _frozen(name: str, task: _Task, sweeps: int, probe_epochs: str, options: TaskOptions) -> None:
     """Compute the states once, train both readouts on them, and report."""
     from rmsim.baselines import frozen_features, reservoir_parameters
     from rmsim.cli.report import SimulationReport
@@ -323,4 +322,4 @@ def _frozen(
         },
     )
     title = f"Readout of {name} with N = {numbers.n} on {task.data.name}"
-    SimulationReport(title, document, _MEANING).show(json, out)
+    SimulationReport(title, document, _MEANING).show(options.json, options.out)

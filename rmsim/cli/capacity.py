@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rmsim.cli import ranges
-from rmsim.cli.sweep_options import (
-    DaskOption,
-    JobsOption,
-    ResultsOption,
-    results_directory,
-    run_from_command,
-)
+from rmsim.cli.options import bundled
+from rmsim.cli.options import option as _option
+from rmsim.cli.sweep_options import SweepOptions, results_directory, run_from_command
 from rmtheory import checks
-from rmtheory.cli import output as io
 from rmtheory.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -29,24 +25,24 @@ if TYPE_CHECKING:
 CAPACITY, OVERLAPS = "capacity", "overlaps"
 
 
-def _option(name: str, metavar: str, text: str) -> object:
-    return typer.Option(name, metavar=metavar, help=text)
+@dataclass(frozen=True)
+class TrialOptions:
+    """How pairs are learnt, and how trials are cut into pieces of work."""
+
+    protocol: Annotated[
+        str, _option("--protocol", "NAME", "How the chain learns: reconstruction or printed.")
+    ] = "reconstruction"
+    loads: Annotated[
+        str, _option("--loads", "LOW:HIGH", "P is uniform between these times N; the paper's .5:1.")
+    ] = "0.5:1"
+    max_epochs: Annotated[str, _option("--max-epochs", "COUNT", "Epochs at most.")] = "300"
+    batch: Annotated[str, _option("--batch", "COUNT", "Trials computed as one piece of work.")] = (
+        "5"
+    )
+    plot: Annotated[bool, typer.Option("--plot", help="Also draw a picture into DIR.")] = False
 
 
-ProtocolOption = Annotated[
-    str, _option("--protocol", "NAME", "How the chain learns: reconstruction or printed.")
-]
-LoadsOption = Annotated[
-    str, _option("--loads", "LOW:HIGH", "P is uniform between these times N; the paper's .5:1.")
-]
-EpochsOption = Annotated[str, _option("--max-epochs", "COUNT", "Epochs at most.")]
-SeedOption = Annotated[str, _option("--seed", "SEED", "Seed of all random numbers.")]
-DeviceOption = Annotated[str, _option("--device", "NAME", "auto, cpu, cuda or cuda:0.")]
-DtypeOption = Annotated[str, _option("--dtype", "TYPE", "float32 or float64.")]
-BatchOption = Annotated[str, _option("--batch", "COUNT", "Trials computed as one piece of work.")]
-PlotOption = Annotated[bool, typer.Option("--plot", help="Also draw a picture into DIR.")]
-
-
+@bundled
 def capacity_command(
     layers: Annotated[
         str | None, _option("--layers", "VALUES", "Core modules L: 2,3,5 or start:stop:count.")
@@ -55,18 +51,9 @@ def capacity_command(
         str | None, _option("--n", "VALUES", "Neurons a layer: 60,100 or start:stop:count.")
     ] = None,
     trials: Annotated[str, _option("--trials", "COUNT", "Trials of each depth and size.")] = "20",
-    protocol: ProtocolOption = "reconstruction",
-    loads: LoadsOption = "0.5:1",
-    max_epochs: EpochsOption = "300",
-    seed: SeedOption = "0",
-    dtype: DtypeOption = "float32",
-    device: DeviceOption = "auto",
-    batch: BatchOption = "5",
-    out: ResultsOption = None,
-    jobs: JobsOption = None,
-    dask: DaskOption = None,
-    plot: PlotOption = False,
-    json: io.JsonOption = False,
+    *,
+    trial: TrialOptions,
+    options: SweepOptions,
 ) -> None:
     """Measure how many random pairs x -> y a chain learns, and how that grows with N.
 
@@ -77,34 +64,26 @@ def capacity_command(
     """
     from rmsim.capacity import analyse
 
-    design = _design(layers, n, trials, protocol, loads, max_epochs, dtype, device, batch)
-    raw, number, folder = _run(design, seed, out, jobs, dask)
+    design = _design(layers, n, trials, trial, options)
+    raw, number, folder = _run(design, options)
     data = analyse(raw, seed=number).assign_attrs(raw.attrs)
     _keep(data, folder / f"{CAPACITY}.nc")
-    if plot:
+    if trial.plot:
         from rmsim.capacity.plot import plot_capacity
 
         plot_capacity(data, raw, folder / f"{CAPACITY}.png")
     answer = _document(design, data) | {"seed": number, "file": str(folder / f"{CAPACITY}.nc")}
-    _show(_title("Capacity", design), answer, ("rows", "slopes"), json)
+    _show(_title("Capacity", design), answer, ("rows", "slopes"), options.json)
 
 
+@bundled
 def overlaps_command(
     layers: Annotated[str | None, _option("--layers", "L", "Number of core modules.")] = None,
     n: Annotated[str | None, _option("--n", "N", "Neurons a layer.")] = None,
     trials: Annotated[str, _option("--trials", "COUNT", "Trials.")] = "20",
-    protocol: ProtocolOption = "reconstruction",
-    loads: LoadsOption = "0.5:1",
-    max_epochs: EpochsOption = "300",
-    seed: SeedOption = "0",
-    dtype: DtypeOption = "float32",
-    device: DeviceOption = "auto",
-    batch: BatchOption = "5",
-    out: ResultsOption = None,
-    jobs: JobsOption = None,
-    dask: DaskOption = None,
-    plot: PlotOption = False,
-    json: io.JsonOption = False,
+    *,
+    trial: TrialOptions,
+    options: SweepOptions,
 ) -> None:
     """Measure the overlap of every layer with the target, over the 10 trials nearest to P_max.
 
@@ -114,14 +93,14 @@ def overlaps_command(
     """
     from rmsim.capacity import overlaps_by_layer
 
-    design = _design(layers, n, trials, protocol, loads, max_epochs, dtype, device, batch)
+    design = _design(layers, n, trials, trial, options)
     if len(design.layers) > 1 or len(design.sizes) > 1:
         raise InvalidInputError("layers, n", f"{layers}, {n}", "one value each")
-    raw, number, folder = _run(design, seed, out, jobs, dask)
+    raw, number, folder = _run(design, options)
     (depth,), (size,) = design.layers, design.sizes
-    data = overlaps_by_layer(raw, protocol, depth, size, seed=number).assign_attrs(raw.attrs)
+    data = overlaps_by_layer(raw, design.protocol, depth, size, seed=number).assign_attrs(raw.attrs)
     _keep(data, folder / f"{OVERLAPS}.nc")
-    if plot:
+    if trial.plot:
         from rmsim.capacity.plot import plot_overlaps
 
         plot_overlaps(data, folder / f"{OVERLAPS}.png")
@@ -137,7 +116,7 @@ def overlaps_command(
         "seed": number,
         "file": str(folder / f"{OVERLAPS}.nc"),
     }
-    _show(_title("Overlap with the target", design), answer, ("rows",), json)
+    _show(_title("Overlap with the target", design), answer, ("rows",), options.json)
 
 
 _BY_LAYER = ("overlap_median", "overlap_low", "overlap_high")
@@ -147,50 +126,40 @@ def _design(
     layers: str | None,
     n: str | None,
     trials: str,
-    protocol: str,
-    loads: str,
-    max_epochs: str,
-    dtype: str,
-    device: str,
-    batch: str,
+    trial: TrialOptions,
+    options: SweepOptions,
 ) -> Design:
     """Build the design from the options as typed."""
     from rmsim.capacity import Design
-    from rmsim.device import choose_dtype
 
     for name, value in (("layers", layers), ("n", n)):
         if value is None:
             raise InvalidInputError(name, "nothing", f"given (--{name} VALUES)")
-    choose_dtype(dtype)
-    low, separator, high = loads.partition(":")
+    options.demand_place()
+    low, separator, high = trial.loads.partition(":")
     if not separator:
-        raise InvalidInputError("loads", loads, "two numbers, as in 0.5:1")
+        raise InvalidInputError("loads", trial.loads, "two numbers, as in 0.5:1")
     return Design(
         ranges.integers("layers", str(layers), 1),
         ranges.integers("n", str(n), 2),
         checks.integer("trials", trials, 1),
-        protocol,
+        trial.protocol,
         (float(checks.exact_real("loads", low)), float(checks.exact_real("loads", high))),
-        checks.integer("max_epochs", max_epochs, 1),
-        dtype,
-        device,
-        checks.integer("batch", batch, 1),
+        checks.integer("max_epochs", trial.max_epochs, 1),
+        options.dtype,
+        options.device,
+        checks.integer("batch", trial.batch, 1),
     )
 
 
-def _run(
-    design: Design, seed: str, out: Path | None, jobs: str | None, dask: str | None
-) -> tuple[xr.Dataset, int, Path]:
+def _run(design: Design, options: SweepOptions) -> tuple[xr.Dataset, int, Path]:
     from rmsim.capacity import gather, sweep_of
-    from rmsim.device import choose_device
     from rmsim.randomness import checked_seed
 
-    number = checked_seed(seed)
-    if dask is None:
-        choose_device(design.device)  # workers of a cluster have their own devices
-    folder = results_directory(out)
+    number = checked_seed(options.seed)
+    folder = results_directory(options.out)
     sweep = sweep_of(design, number)
-    run_from_command(sweep, folder, jobs, dask)
+    run_from_command(sweep, folder, options.jobs, options.dask)
     return gather(folder, sweep), number, folder
 
 

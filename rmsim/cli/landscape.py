@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rmsim.cli.baseline import DeviceOption, SeedOption
 from rmsim.cli.data import DataOption
+from rmsim.cli.options import DeviceOption, SeedOption
 from rmsim.cli.train import read_run
 from rmtheory import checks
 from rmtheory.cli import output as io

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rmsim.cli import ranges
+from rmsim.cli.options import DeviceOption, SeedOption
+from rmsim.cli.options import option as _option
 from rmtheory import checks
 from rmtheory.cli import output as io
 from rmtheory.errors import InvalidInputError
@@ -27,10 +29,6 @@ _MEANING = {
 }
 
 
-def _option(name: str, metavar: str, text: str) -> object:
-    return typer.Option(name, metavar=metavar, help=text)
-
-
 def local_entropy_command(
     around: Annotated[
         str, _option("--around", "SOURCE", "dynamics, rbp, likelihood or planted (typical).")
@@ -45,8 +43,8 @@ def local_entropy_command(
     gamma: Annotated[
         str, _option("--gamma", "VALUES", "Fields to scan: a,b,c or start:stop:count.")
     ] = "0:3:61",
-    seed: Annotated[str, _option("--seed", "SEED", "Seed of all random numbers.")] = "0",
-    device: Annotated[str, _option("--device", "NAME", "auto, cpu, cuda or cuda:0.")] = "auto",
+    seed: SeedOption = "0",
+    device: DeviceOption = "auto",
     plot: Annotated[bool, typer.Option("--plot", help="Also draw FILE with the end .png.")] = False,
     json: io.JsonOption = False,
     out: io.OutOption = None,

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from rmsim.cli.options import DeviceOption, DtypeOption, SeedOption
+from rmsim.cli.options import option as _option
 from rmtheory import checks
 from rmtheory.cli import output as io
 from rmtheory.errors import InvalidInputError
@@ -21,10 +23,6 @@ _MEANING = {
     "device": "where it ran",
     "wall_time": "seconds",
 }
-
-
-def _option(name: str, metavar: str, text: str) -> object:
-    return typer.Option(name, metavar=metavar, help=text)
 
 
 def relax_command(
@@ -45,9 +43,9 @@ def relax_command(
     samples: Annotated[str, _option("--samples", "COUNT", "Disorder samples.")] = "100",
     starts: Annotated[str, _option("--starts", "COUNT", "Random starts a sample.")] = "1",
     max_sweeps: Annotated[str, _option("--max-sweeps", "COUNT", "The cap.")] = "1000",
-    seed: Annotated[str, _option("--seed", "SEED", "Seed of all random numbers.")] = "0",
-    dtype: Annotated[str, _option("--dtype", "TYPE", "float32 or float64.")] = "float32",
-    device: Annotated[str, _option("--device", "NAME", "auto, cpu, cuda or cuda:0.")] = "auto",
+    seed: SeedOption = "0",
+    dtype: DtypeOption = "float32",
+    device: DeviceOption = "auto",
     json: io.JsonOption = False,
     out: io.OutOption = None,
 ) -> None:

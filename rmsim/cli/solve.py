@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from rmsim.cli.options import DeviceOption, DtypeOption, SeedOption
+from rmsim.cli.options import option as _option
 from rmtheory import checks
 from rmtheory.cli import output as io
 from rmtheory.errors import InvalidInputError
@@ -24,10 +24,6 @@ _MEANING = {
     "device": "where it ran",
     "wall_time": "seconds",
 }
-
-
-def _option(name: str, metavar: str, text: str) -> object:
-    return typer.Option(name, metavar=metavar, help=text)
 
 
 def solve_command(
@@ -70,9 +66,9 @@ def solve_command(
     restarts: Annotated[
         str | None, _option("--restarts", "COUNT", "New starts after a failure (not bp, fbp).")
     ] = None,
-    seed: Annotated[str, _option("--seed", "SEED", "Seed of all random numbers.")] = "0",
-    dtype: Annotated[str, _option("--dtype", "TYPE", "float32 or float64.")] = "float32",
-    device: Annotated[str, _option("--device", "NAME", "auto, cpu, cuda or cuda:0.")] = "auto",
+    seed: SeedOption = "0",
+    dtype: DtypeOption = "float32",
+    device: DeviceOption = "auto",
     json: io.JsonOption = False,
     out: io.OutOption = None,
 ) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rmsim.cli.options import DeviceOption, DtypeOption, SeedOption
 from rmtheory import checks
+from rmtheory.cli import output as io
 from rmtheory.cli.progress import weighing
 from rmtheory.errors import InvalidInputError, RMError, StorageError
 from rmtheory.files import describe, remedy
@@ -31,6 +34,27 @@ DaskOption = Annotated[
         help="Run on the Dask cluster with this scheduler (tcp://host:8786 or its file.json).",
     ),
 ]
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """What every command that sweeps is asked: seed, precision, place, and where results go."""
+
+    seed: SeedOption = "0"
+    dtype: DtypeOption = "float32"
+    device: DeviceOption = "auto"
+    out: ResultsOption = None
+    jobs: JobsOption = None
+    dask: DaskOption = None
+    json: io.JsonOption = False
+
+    def demand_place(self) -> None:
+        """Refuse a type or a device that is not there; workers of a cluster have their own."""
+        from rmsim.device import choose_device, choose_dtype
+
+        choose_dtype(self.dtype)
+        if self.dask is None:
+            choose_device(self.device)
 
 
 class FailedPointsError(RMError):

@@ -7,13 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rmsim.cli import ranges
-from rmsim.cli.sweep_options import (
-    DaskOption,
-    JobsOption,
-    ResultsOption,
-    results_directory,
-    run_from_command,
-)
+from rmsim.cli.options import bundled
+from rmsim.cli.options import option as _option
+from rmsim.cli.sweep_options import SweepOptions, results_directory, run_from_command
 from rmtheory import checks
 from rmtheory.cli import output as io
 from rmtheory.errors import InvalidInputError
@@ -25,10 +21,7 @@ if TYPE_CHECKING:
 DATA, PICTURE = "thresholds.nc", "thresholds.png"
 
 
-def _option(name: str, metavar: str, text: str) -> object:
-    return typer.Option(name, metavar=metavar, help=text)
-
-
+@bundled
 def thresholds_command(
     algorithm: Annotated[
         str, _option("--algorithm", "NAME", "What searches: dynamics, rbp or likelihood.")
@@ -68,17 +61,12 @@ def thresholds_command(
     eta: Annotated[
         str | None, _option("--eta", "STEP", "Size of the steps (likelihood), .3 by default.")
     ] = None,
-    seed: Annotated[str, _option("--seed", "SEED", "Seed of all random numbers.")] = "0",
-    dtype: Annotated[str, _option("--dtype", "TYPE", "float32 or float64.")] = "float32",
-    device: Annotated[str, _option("--device", "NAME", "auto, cpu, cuda or cuda:0.")] = "auto",
     batch: Annotated[
         str, _option("--batch", "COUNT", "Samples computed as one piece of work.")
     ] = "25",
-    out: ResultsOption = None,
-    jobs: JobsOption = None,
-    dask: DaskOption = None,
     plot: Annotated[bool, typer.Option("--plot", help=f"Also draw DIR/{PICTURE}.")] = False,
-    json: io.JsonOption = False,
+    *,
+    options: SweepOptions,
 ) -> None:
     """Measure the probability to reach a fixed point, and the coupling at which it is 1/2.
 
@@ -90,7 +78,6 @@ def thresholds_command(
     import time
 
     from rmsim.cli.thresholds_report import document, print_table
-    from rmsim.device import choose_device, choose_dtype
     from rmsim.dynamics.relax import checked_p
     from rmsim.dynamics.step import checked_update
     from rmsim.randomness import checked_seed
@@ -98,9 +85,7 @@ def thresholds_command(
     from rmtheory import store
 
     started = time.perf_counter()
-    choose_dtype(dtype)
-    if dask is None:
-        choose_device(device)  # workers of a cluster have their own devices
+    options.demand_place()
     design = _design(
         (n, layers, jd, lam, lam_left, lam_right),
         algorithm=algorithm,
@@ -111,14 +96,14 @@ def thresholds_command(
         samples=checks.integer("samples", samples, 1),
         max_sweeps=checks.integer("max_sweeps", max_sweeps, 1),
         **_own_settings(algorithm, {"dr": dr, "r0": r0, "eta": eta}),
-        dtype=dtype,
-        device=device,
+        dtype=options.dtype,
+        device=options.device,
         batch=checks.integer("batch", batch, 1),
     )
-    number = checked_seed(seed)
+    number = checked_seed(options.seed)
     sweep = sweep_of(design, number)
-    folder = results_directory(out)
-    report = run_from_command(sweep, folder, jobs, dask)
+    folder = results_directory(options.out)
+    report = run_from_command(sweep, folder, options.jobs, options.dask)
     raw = gather(folder, sweep)
     data = analyse(raw, design.control, seed=number)
     trends, limit = trends_of(data)
@@ -134,10 +119,10 @@ def thresholds_command(
         "file": str(folder / DATA),
         "seed": number,
         "device": data.attrs["device"],
-        "dtype": dtype,
+        "dtype": options.dtype,
         "wall_time": time.perf_counter() - started,
     }
-    if json:
+    if options.json:
         from rmsim.cli.report import SimulationReport
 
         SimulationReport(_title(design), answer).show(as_json=True, out=None)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rmsim.cli.baseline import DatasetOption, DeviceOption, SeedOption, TestOption, TrainOption
+from rmsim.cli.baseline import DatasetOption, TestOption, TrainOption
 from rmsim.cli.data import DataOption, read_dataset, show_rows
+from rmsim.cli.options import DeviceOption, SeedOption
 from rmtheory import checks
 from rmtheory.cli import output as io
 from rmtheory.errors import InvalidInputError
