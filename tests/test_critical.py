@@ -313,4 +313,13 @@ def test_lambda_c_of_the_infinite_chain() -> None:
     found = critical_coupling("inf", "lam", jd=0.0, width=1e-2)
     assert found.low < 0.3526 < found.high
     assert_opposite(found)
-    assert found.y_star.value == pytest.approx(8.27, abs=0.1)
+    assert found.y_star.contains(8.27)
+    assert found.d.value == pytest.approx(0.00726, abs=1e-4)
+
+
+def test_critical_jd_of_three_layers() -> None:
+    """Around the value that the replicated matrix confirms (test_deep_referee)."""
+    found = critical_coupling(3, "jd", lam=0.2, width=1e-2)
+    assert found.low < 0.05837 < found.high
+    assert_opposite(found)
+    assert 0.5 * (found.low + found.high) == pytest.approx(0.05837, abs=1e-4)

@@ -6,13 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import optimize
 from scipy.interpolate import BarycentricInterpolator
 
 from rmtheory import Chain
 from rmtheory.annealed import entropy
 from rmtheory.errors import InvalidInputError, NotConvergedError
 from rmtheory.local_entropy.deep import sampling
-from rmtheory.local_entropy.deep.replicated import replicated_entropy, replicated_internal
+from rmtheory.local_entropy.deep.replicated import (
+    ReplicatedChain,
+    replicated_entropy,
+    replicated_internal,
+)
 from rmtheory.local_entropy.deep.sampling import sample
 from rmtheory.local_entropy.model import LocalModel
 from rmtheory.local_entropy.refine import refine_saddle
@@ -129,3 +134,46 @@ def test_sampling_refuses_weights_that_a_single_point_carries(
     monkeypatch.setattr(sampling.Planted, "averages", heavy)
     with pytest.raises(NotConvergedError, match="one of 256 points carries 20% of an average"):
         sample(Chain(3, 0.05, 0.3), 0.1, 8, np.full(3, 0.1), seed=1, points=256)
+
+
+# --- thresholds by the replicated matrix
+
+
+def least_phi(chain: Chain, d: float) -> float:
+    """S_I* = min phi over y, from the replicated matrix at y = 6 .. 11, interpolated in log y."""
+    integers = np.arange(6, 12)
+    phis: list[float] = []
+    qhat = None
+    for y in integers:
+        replicas = ReplicatedChain(chain, d, int(y), 3)
+        qhat = replicas.saddle(None if qhat is None else qhat * ((y - 1) / y) ** 0.8)
+        phis.append(replicas.phi(qhat))
+    fit = BarycentricInterpolator(np.log(integers), phis)
+    ends = (math.log(7), math.log(10))
+    found = optimize.minimize_scalar(
+        lambda x: float(fit(x)), bounds=ends, method="bounded", options={"xatol": 1e-9}
+    )
+    return float(found.fun)
+
+
+@pytest.mark.parametrize(
+    ("layers", "d", "low", "high"),
+    [
+        (3, 0.006546, (0.0, 0.418104), (0.0, 0.418184)),
+        ("inf", 0.00726, (0.0, 0.352550), (0.0, 0.352631)),
+        (3, 0.0060, (0.058329, 0.2), (0.058410, 0.2)),
+        ("inf", 0.0062, (0.05092, 0.2), (0.05117, 0.2)),
+    ],
+)
+def test_published_brackets_without_the_operator(
+    layers: Any, d: float, low: tuple[float, float], high: tuple[float, float]
+) -> None:
+    """The slope of S_I* at the touching point changes its sign, by differences in d."""
+    slopes = []
+    for jd, lam in (low, high):
+        chain = Chain(layers, jd, lam)
+        change = least_phi(chain, 1.01 * d) - least_phi(chain, 0.99 * d)
+        slopes.append(change / (0.02 * d))
+    assert slopes[0] < -1e-4
+    assert slopes[1] > 1e-4
+    assert max(map(abs, slopes)) < 3e-3

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -30,7 +30,7 @@ Coupling = Literal["jd", "lam"]
 #: Thresholds of the core module, roughly, and at J_D = 0 those of chains as polynomials in 1/L:
 #: first guesses.
 _CORE_GUESS = {"rm": 0.0731, "gap": 0.0601}
-_CHAIN_GUESS = {"rm": (0.3526, 0.1907, 0.0179), "gap": (0.325, 0.18, 0.0)}
+_CHAIN_GUESS = {"rm": (0.3526, 0.1498, 0.2189, -0.2381), "gap": (0.3199, 0.192, 0.0)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,12 +118,24 @@ def critical_coupling(
     other = jd if coupling == "lam" else lam
     guess = _guess(count, coupling, kind, other)
     _check_exists(count, coupling, kind, other)
-    found = bracket(chain_at, kind, guess, width, tol, deep_seed(chain_at(guess), kind))
+    seed = deep_seed(chain_at(guess), kind)
+    if seed is not None and kind == "rm":
+        seed = replace(seed, rate=_RATE[coupling])
+    found = bracket(chain_at, kind, guess, width, tol, seed)
     return Critical(kind, coupling, found)
 
 
-#: Shape of the boundary between its ends: J_D/J_c = 1 - (lambda/lambda_c)^p, found for two layers.
-_SHAPE = 2.36
+#: How far qhat is from its value inside, at J_D = 0, one and two layers from an end; from there on
+#: each layer has this share of the one before, of opposite sign.
+_AT_END, _NEXT, _DAMPING = -0.0245, 0.0265, -0.48
+
+#: Rate at which the least slope grows with either coupling, roughly.
+_RATE = {"jd": 13.0, "lam": 4.4}
+
+
+def _shape(layers: int | float) -> float:
+    """Return p of the boundary between its ends, J_D/J_c = 1 - (lambda/lambda_c)^p, roughly."""
+    return 2.11 + 0.22 / layers
 
 
 def deep_seed(chain: Chain, kind: Kind) -> Seed | None:
@@ -134,21 +146,23 @@ def deep_seed(chain: Chain, kind: Kind) -> Seed | None:
     if chain.layers <= 2:
         return None
     share = min(1.0, abs(chain.lam_right) / axis_guess(chain.layers, kind)) ** 2
-    core, inside, end = (0.238, 0.14 + 0.15 / chain.layers, 0.1)
-    qhat = np.array([(1 - share) * core + share * inside])
+    core, inside = 0.238, np.array([0.147])
     if math.isfinite(chain.layers):
-        qhat = np.repeat(qhat, int(chain.layers))
-        qhat[[0, -1]] = (1 - share) * core + share * end
+        from_end = np.arange(int(chain.layers))
+        away = np.where(from_end == 0, _AT_END, _NEXT * _DAMPING ** np.maximum(from_end - 1, 0))
+        inside = inside + away + away[::-1]
+    qhat = (1 - share) * core + share * inside
     if kind == "rm":
-        return Seed(0.0057 + 0.001 * share, 8.5, tuple(qhat))
-    return Seed(0.016, 5.0, tuple(1.6 * qhat))
+        d = (1 - share) * 0.00565 + share * (0.00726 - 0.0021 / chain.layers)
+        return Seed(d, 8.5, tuple(map(float, qhat)))
+    return Seed(0.016 + 0.002 * share * (1 - 2 / chain.layers), 5.2, tuple(map(float, 1.6 * qhat)))
 
 
-def deep_radius(theta: float) -> float:
+def deep_radius(layers: int | float, theta: float) -> float:
     """Return where a ray (J_D/J_c, lambda/lambda_c) = R (cos, sin) meets the boundary, roughly."""
     return float(
         optimize.brentq(
-            lambda r: r * math.cos(theta) + (r * math.sin(theta)) ** _SHAPE - 1, 0.0, 2.0
+            lambda r: r * math.cos(theta) + (r * math.sin(theta)) ** _shape(layers) - 1, 0.0, 2.0
         )
     )
 
@@ -211,8 +225,8 @@ def _guess(layers: int | float, coupling: Coupling, kind: Kind, other: float | N
         given = abs(other or 0.0) / (core if coupling == "lam" else end)
         given = min(given, 0.999)
         if coupling == "lam":
-            return float(end * (1 - given) ** (1 / _SHAPE))
-        return float(core * (1 - given**_SHAPE))
+            return float(end * (1 - given) ** (1 / _shape(layers)))
+        return float(core * (1 - given ** _shape(layers)))
     if coupling == "lam":
         share = 1 - min(abs(other or 0.0) / core, 0.999)
         return end * math.sqrt(share)

@@ -112,7 +112,7 @@ def boundary_point(
     seed, guess = None, 1.0
     if request.layers > 2 and theta > 0:
         # What is known of the shape of the boundary is closer than a neighbour on another ray.
-        guess = deep_radius(theta)
+        guess = deep_radius(request.layers, theta)
         seed = deep_seed(ray(kind, request.layers, theta, guess), kind)
     elif neighbour is not None:
         seed = Seed(neighbour.d, neighbour.y_star, neighbour.qhat, neighbour.rate)

@@ -53,8 +53,8 @@ class Replicated:
 def replicated_internal(point: Replicated) -> Estimate:
     """S_I = phi + dphi/dlog y from the exact values at the integers around, and at y = 1.
 
-    The derivative is that of the polynomial in log y through them; its error is estimated by
-    leaving out the last.
+    The derivative is that of the polynomial in log y through them; its error is three times what
+    leaving out the last changes, since at small y the next one may change as much again.
     """
     reach = 9
     near = range(max(1, point.y - reach), min(MOST_REPLICAS, point.y + reach) + 1)
@@ -71,7 +71,7 @@ def replicated_internal(point: Replicated) -> Estimate:
         return float(fit.derivative(math.log(point.y))) + values[point.y]
 
     best, shorter = slope(list(near)), slope(list(near)[:-1])
-    return Estimate(best, abs(best - shorter) + 1e-12, Tier.ESTIMATED, _METHOD)
+    return Estimate(best, 3 * abs(best - shorter) + 1e-12, Tier.ESTIMATED, _METHOD)
 
 
 def replicated_entropy(chain: Chain, d: checks.RealLike, y: float) -> Replicated:
