@@ -157,7 +157,7 @@ FIGURE = Figure(
     parameters={
         Scale.TINY: _parameters({"entangled_mnist": [100, 200]}, 2, 1, TINY_DATA),
         Scale.QUICK: _parameters(
-            {"mnist": [1000], "fashion_mnist": [1000], "entangled_mnist": [1000, 2000]}, 2, 3, ALL
+            {"mnist": [1000], "fashion_mnist": [1000], "entangled_mnist": [500, 1000]}, 2, 3, ALL
         ),
         Scale.PAPER: _parameters({name: entry[5] for name, entry in _SETS.items()}, 5, 20, ALL),
     },

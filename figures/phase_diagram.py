@@ -148,7 +148,7 @@ FIGURE = Figure(
     parameters={
         # Rays further apart are no neighbours to each other: a few close ones instead.
         Scale.TINY: _parameters(25, 1e-2, rays=2),
-        Scale.QUICK: _parameters(17, 1e-3),
+        Scale.QUICK: _parameters(13, 1e-3),
         Scale.PAPER: _parameters(49, 1e-5),
     },
     compute=compute,
