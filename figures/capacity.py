@@ -124,15 +124,15 @@ FIGURE = Figure(
         Scale.TINY: _parameters(
             {"2": ([20, 30], 6), "3": ([20, 30], 6)}, ([2], [20], 2), (3, 30, 3), 20
         ),
+        # Below N = 60 too few patterns are learnt to tell where learning ends.
         Scale.QUICK: _parameters(
             {
-                "1": ([40, 60], 6),
-                "2": ([40, 60, 80], 9),
-                "3": ([40, 60, 80], 9),
-                "5": ([40, 60, 80], 9),
-                "7": ([40, 60, 80], 6),
+                "2": ([80], 6),
+                "3": ([60, 80, 100], 9),
+                "5": ([60, 80, 100], 9),
+                "7": ([80], 6),
             },
-            ([2, 3], [40], 6),
+            ([2, 3], [60], 3),
             (7, 80, 3),
         ),
         # Most of it at L = 7, N = 2000: P L N^2 operations a sweep, 20 sweeps a batch, 300 epochs.
