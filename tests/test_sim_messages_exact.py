@@ -78,12 +78,13 @@ def fixed_points(couplings: DenseChain, sample: int) -> np.ndarray[tuple[int, in
     return found.states
 
 
-@given(networks(12, 16, 0.5), st.integers(0, 1000))
+@given(networks(12, 16, 0.75), st.integers(0, 1000))
 @examples(4)
 def test_marginals_and_log_sums_against_enumeration(network: Network, seed: int) -> None:
     """Under a field of deviation 1/2: marginals to 0.28 in 16 networks, log sums to 0.6 on average.
 
-    Both deviations are those of 12 to 16 spins. The marginals are nearer to the exact ones than
+    Both deviations are those of 12 to 16 spins with J_D from 0.75; below, two layers have too few
+    fixed points for any theory of large N. The marginals are nearer to the exact ones than
     with any wrong Onsager term, and the free entropy knows which networks have the larger sum.
     """
     samples = 16
