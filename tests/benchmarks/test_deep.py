@@ -1,6 +1,8 @@
 """How fast the transfer operator is: against its grid, the depth, and direct quadrature."""
 
 import math
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from itertools import product
@@ -11,6 +13,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from scipy.special import ndtr
 
 from rmtheory import Chain
+from rmtheory.local_entropy.curve import curve
 from rmtheory.local_entropy.deep.operator import _fields, deep_moments
 from rmtheory.local_entropy.deep.replicated import replicated_entropy
 
@@ -34,6 +37,40 @@ def evaluate(layers: int | str, level: int, y: float = 8.3) -> float:
 @pytest.mark.parametrize("level", [1, 2, 3])
 def test_grid(benchmark: BenchmarkFixture, level: int) -> None:
     benchmark.pedantic(evaluate, ("inf", level), rounds=2)
+
+
+def test_largest_evaluation_of_the_infinite_chain(benchmark: BenchmarkFixture) -> None:
+    """At the largest y in reach: under ten seconds and two gigabytes, in a process of its own."""
+    program = (
+        "import resource, sys, time, numpy as np\n"
+        "from rmtheory import Chain\n"
+        "from rmtheory.local_entropy.deep.message import LARGEST_Y\n"
+        "from rmtheory.local_entropy.deep.operator import deep_moments\n"
+        "start = time.process_time()\n"
+        "deep_moments(Chain('inf', 0.05, 0.3), 0.35, LARGEST_Y, np.array([0.006]), 2).slope\n"
+        "print(time.process_time() - start)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)\n"
+    )
+
+    def run() -> tuple[float, float]:
+        words = [sys.executable, "-c", program]
+        answer = subprocess.run(words, check=True, capture_output=True, text=True)
+        spent, memory = map(float, answer.stdout.split())
+        return spent, memory
+
+    spent, memory = benchmark.pedantic(run, rounds=1)
+    benchmark.extra_info.update(seconds=spent, gigabytes=memory)
+    print(f" y = 33: {spent:.1f} s of one core, {memory:.2f} GB")
+    assert spent < 20  # ten seconds on two cores
+    assert memory < 2
+
+
+def test_curve_of_twelve_points(benchmark: BenchmarkFixture) -> None:
+    """S_I*(d) of the infinite chain, as the command makes it, in under ten minutes."""
+    chain, distances = Chain("inf", 0.0, 0.42), np.geomspace(0.006, 0.25, 12).tolist()
+    spent = seconds(lambda: benchmark.pedantic(curve, (chain, distances), rounds=1), rounds=1)
+    print(f" 12 points: {spent:.0f} s of one core")
+    assert spent < 600
 
 
 def test_cost_is_linear_in_depth(benchmark: BenchmarkFixture) -> None:

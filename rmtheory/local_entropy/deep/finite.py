@@ -59,16 +59,17 @@ def finite_chain(fields: Fields, qhat: Array, hessian: bool) -> Derivatives:
     if not hessian:
         return Derivatives(log_norm, gradient, by_q1)
 
-    # d R_{l+1} by y and by the qhat of the layers behind, one row each.
+    # d R_{l+1} by y and by the qhat of the layers behind, one row each: all pairs of layers are
+    # needed, so that the work grows like L^2 here, and like L without second derivatives.
     second = np.zeros((layers + 1, layers + 1))
-    slopes = np.zeros((layers + 1, right[-1].size))
+    slopes, behind = np.zeros((1, right[-1].size)), [0]
     for k in range(layers - 1, -1, -1):
         step, row, vector = steps[k], left[k], right[k + 1]
         by_y, by_q = step(slopes, "y") @ row, step(slopes, "q") @ row
-        second[0] += by_y
-        second[:, 0] += by_y
-        second[k + 1] += by_q
-        second[:, k + 1] += by_q
+        second[0, behind] += by_y
+        second[behind, 0] += by_y
+        second[k + 1, behind] += by_q
+        second[behind, k + 1] += by_q
         second[0, 0] += row @ step(vector, "yy")
         second[k + 1, k + 1] += row @ step(vector, "qq")
         mixed = row @ step(vector, "yq")
@@ -76,7 +77,8 @@ def finite_chain(fields: Fields, qhat: Array, hessian: bool) -> Derivatives:
         second[k + 1, 0] += mixed
         slopes = step(slopes)
         slopes[0] += step(vector, "y")
-        slopes[k + 1] += step(vector, "q")
+        slopes = np.vstack([slopes, step(vector, "q")])
+        behind.append(k + 1)
     return Derivatives(log_norm, gradient, by_q1, second / norm - np.outer(gradient, gradient))
 
 
