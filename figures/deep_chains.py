@@ -137,12 +137,12 @@ FIGURE = Figure(
         Scale.QUICK: _parameters(
             3,
             3,
-            3e-3,
+            6e-3,
             ["2", "3", "inf"],
             ["2", "3", "4", "5", "8", "inf"],
-            ["2", "3", "5", "inf"],
+            ["2", "3", "inf"],
             [0.006, 0.25],
-            7,
+            6,
         ),
         Scale.PAPER: _parameters(
             9,

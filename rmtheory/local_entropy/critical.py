@@ -167,6 +167,13 @@ def deep_radius(layers: int | float, theta: float) -> float:
     )
 
 
+def deep_rate(layers: int | float, theta: float, radius: float) -> float:
+    """Return how fast the least slope grows with R along such a ray, roughly."""
+    p = _shape(layers)
+    along = math.cos(theta) + p * (radius * math.sin(theta)) ** (p - 1) * math.sin(theta)
+    return float(_RATE["jd"] * _CORE_GUESS["rm"] * along)
+
+
 def _family(
     layers: int | float, coupling: Coupling, jd: float | None, lam: float | None
 ) -> Callable[[float], Chain]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from rmtheory.chain import Chain
 from rmtheory.errors import InvalidInputError, NotConvergedError
 from rmtheory.files import write_text
 from rmtheory.local_entropy.bracket import Bracket, Kind, Seed, bracket
-from rmtheory.local_entropy.critical import axis_guess, deep_radius, deep_seed
+from rmtheory.local_entropy.critical import axis_guess, deep_radius, deep_rate, deep_seed
 from rmtheory.processes import in_order
 from rmtheory.provenance import parameters_hash
 
@@ -114,6 +114,8 @@ def boundary_point(
         # What is known of the shape of the boundary is closer than a neighbour on another ray.
         guess = deep_radius(request.layers, theta)
         seed = deep_seed(ray(kind, request.layers, theta, guess), kind)
+        if seed is not None and kind == "rm":
+            seed = replace(seed, rate=deep_rate(request.layers, theta, guess))
     elif neighbour is not None:
         seed = Seed(neighbour.d, neighbour.y_star, neighbour.qhat, neighbour.rate)
         jc, lc = scale(kind, request.layers)
