@@ -5,11 +5,16 @@ take several times the time of the test.
 """
 
 import os
+import signal
 
 from hypothesis import settings
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A suite started in the background ignores SIGINT, and so would the children that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("default", derandomize=True, deadline=None, max_examples=40)
 settings.register_profile("thorough", derandomize=False, deadline=None, max_examples=1000)

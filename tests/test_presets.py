@@ -86,7 +86,8 @@ def test_overrides() -> None:
     ("typed", "words"),
     [
         ("eta_j", "key=value"),
-        ("nosuch=1", "kappa_j"),
+        ("nosuch=1", "'rmsim presets NAME' lists all"),
+        ("kapa_j=1", "kappa_j"),
         ("n=100", "--n"),
         ("eta_j=fast", "eta_j must be a finite real number"),
         ("eta_j=nan", "eta_j must be a finite real number"),
