@@ -103,7 +103,8 @@ def plot_symmetry(data: xr.Dataset) -> Picture:
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         label_axes(axis, "epoch", "symmetry level of $J$")
         start = "asymmetric" if rule == "asym" else "symmetric"
-        axis.legend(title=f"{start} start, $N={int(data['n'])}$")
+        # Long enough for a dashed line to be one.
+        axis.legend(title=f"{start} start, $N={int(data['n'])}$", handlelength=3.5)
     return picture
 
 
