@@ -17,7 +17,7 @@ from typing import Literal, get_args
 import torch
 
 from rmsim.couplings.dense import DenseChain
-from rmsim.couplings.products import multiply
+from rmsim.couplings.products import multiply, runs
 from rmtheory.errors import InvalidInputError
 
 #: How the squares of the couplings are taken.
@@ -83,10 +83,11 @@ class Products:
 def _product(
     matrices: torch.Tensor, x: torch.Tensor, active: Sequence[int] | None, *, transposed: bool
 ) -> torch.Tensor:
-    out = torch.empty_like(x)
-    for layer in range(x.shape[1]):
-        matrix = matrices[:, layer]
+    """Multiply all layers of consecutive networks at once: single rows use one thread each."""
+    out, n = torch.empty_like(x), x.shape[-1]
+    for here, there in runs(active, len(matrices)):
+        blocks = matrices[there].flatten(0, 1)
         if transposed:
-            matrix = matrix.transpose(1, 2)
-        multiply(matrix, x[:, layer : layer + 1], out[:, layer : layer + 1], active)
+            blocks = blocks.transpose(1, 2)
+        multiply(blocks, x[here].reshape(-1, 1, n), out[here].view(-1, 1, n), None)
     return out

@@ -98,13 +98,7 @@ def monotonicity(
     if model.deep:
         joined = rising and len(slopes) > 2 and slopes[-2] > slopes[-3]
     else:
-        joined = (
-            rising
-            and gas is not None
-            and difference is not None
-            and gas.slope > 0
-            and abs(difference) < _CORRECTION * gas_correction(join.moments.d)
-        )
+        joined = rising and gas is not None and gas.slope > 0 and _agrees(gas, join)
     if value < -error:
         verdict = Verdict.NOT_MONOTONE
     elif value > error and joined:
@@ -159,5 +153,17 @@ def _scan(tracker: CurveTracker, d_max: float) -> list[Refined]:
             break  # y* has grown too large: the last point has to agree with the limit d -> 0
         points.append(point)
         if point.moments.y > largest_y and d < 0.02:
-            break
+            # Two layers reach the gas late where both couplings matter: they go on for longer.
+            if model.chain.layers != 2 or point.moments.y > 10 * largest_y:
+                break
+            if _agrees(_gas(model.chain, point.moments.d), point):
+                break
     return points
+
+
+def _agrees(gas: SmallDistance | None, point: Refined) -> bool:
+    """Whether the dilute gas is off by no more than a few times the order of its corrections."""
+    if gas is None:
+        return False
+    difference = point.moments.phi / gas.internal - 1
+    return abs(difference) < _CORRECTION * gas_correction(point.moments.d)
