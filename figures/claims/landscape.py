@@ -94,7 +94,6 @@ class _Worst:
 
 
 def _displacement(lam: float) -> tuple[Claim, Claim]:
-    common = {"relation": Relation.BELOW, "why": _WHY[lam]}
     half = Claim(
         f"displacement of the median {lam:g}",
         "median attractor displacement at initialisation, half of the neurons flipped, "
@@ -106,7 +105,8 @@ def _displacement(lam: float) -> tuple[Claim, Claim]:
         At("displacement_median", {**_network("before", lam), "noise": 0.5}),
         headline=True,
         note=f"'A few' is taken as five. {_NOTES[lam]}",
-        **common,  # type: ignore[arg-type]
+        relation=Relation.BELOW,
+        why=_WHY[lam],
     )
     most = Claim(
         f"displacement before training {lam:g}",
@@ -118,7 +118,8 @@ def _displacement(lam: float) -> tuple[Claim, Claim]:
         "landscape",
         _Worst(lam),
         note=_NOTES[lam],
-        **common,  # type: ignore[arg-type]
+        relation=Relation.BELOW,
+        why=_WHY[lam],
     )
     return half, most
 

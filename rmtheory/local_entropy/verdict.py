@@ -93,12 +93,12 @@ def monotonicity(
             value, error, d_least = dip.value, dip.error, dip.d
     join = scan[-1]
     gas = _gas(chain, join.moments.d)
-    difference = None if gas is None else join.moments.phi / gas.internal - 1
+    difference = _difference(gas, join)
     rising = len(slopes) > 1 and join.moments.slope > 0 and slopes[-1] > slopes[-2]
     if model.deep:
         joined = rising and len(slopes) > 2 and slopes[-2] > slopes[-3]
     else:
-        joined = rising and gas is not None and gas.slope > 0 and _agrees(gas, join)
+        joined = rising and gas is not None and gas.slope > 0 and _agrees(difference, join)
     if value < -error:
         verdict = Verdict.NOT_MONOTONE
     elif value > error and joined:
@@ -156,14 +156,18 @@ def _scan(tracker: CurveTracker, d_max: float) -> list[Refined]:
             # Two layers reach the gas late where both couplings matter: they go on for longer.
             if model.chain.layers != 2 or point.moments.y > 10 * largest_y:
                 break
-            if _agrees(_gas(model.chain, point.moments.d), point):
+            if _agrees(_difference(_gas(model.chain, point.moments.d), point), point):
                 break
     return points
 
 
-def _agrees(gas: SmallDistance | None, point: Refined) -> bool:
+def _difference(gas: SmallDistance | None, point: Refined) -> float | None:
+    """Relative difference of S_I* from that of the dilute gas."""
+    return None if gas is None else point.moments.phi / gas.internal - 1
+
+
+def _agrees(difference: float | None, point: Refined) -> bool:
     """Whether the dilute gas is off by no more than a few times the order of its corrections."""
-    if gas is None:
+    if difference is None:
         return False
-    difference = point.moments.phi / gas.internal - 1
     return abs(difference) < _CORRECTION * gas_correction(point.moments.d)
