@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
+from rmtheory.endings import handled_by
 from rmtheory.errors import InvalidInputError
 
 #: Failures that only a write can have, and among them those of a full disk.
@@ -51,9 +54,23 @@ def describe(problem: OSError) -> str:
     return f"cannot {what}{where}: {problem.strerror or problem}"
 
 
+#: Temporary files that are there now.
+_temporaries: set[Path] = set()
+
+
+def _remove_and_end(number: int, _frame: FrameType | None) -> None:
+    """Remove the temporary files, then let the signal do what it would have done."""
+    for temporary in tuple(_temporaries):
+        temporary.unlink(missing_ok=True)
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
 @contextmanager
 def replacing(path: str | os.PathLike[str], argument: str = "out") -> Iterator[Path]:
     """Give a temporary path beside `path` and rename it onto `path` if all went well.
+
+    Otherwise it is removed, also if a signal ends the program; only SIGKILL leaves it behind.
 
     Raises
     ------
@@ -68,24 +85,28 @@ def replacing(path: str | os.PathLike[str], argument: str = "out") -> Iterator[P
     if target.exists() and not target.is_file():
         # Renaming over a device or a pipe would destroy it.
         raise InvalidInputError(argument, str(path), "a regular file, not a device or a pipe")
-    try:
-        descriptor, name = tempfile.mkstemp(
-            prefix=f".{target.name}.", suffix=target.suffix, dir=target.parent
-        )
-    except OSError as problem:
-        reason = f"a file that can be written ({problem.strerror})"
-        raise InvalidInputError(argument, str(path), reason) from None
-    os.close(descriptor)
-    temporary = Path(name)
-    try:
-        yield temporary
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)  # mkstemp makes private files; results are to be shared
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with handled_by(_remove_and_end):
+        try:
+            descriptor, name = tempfile.mkstemp(
+                prefix=f".{target.name}.", suffix=target.suffix, dir=target.parent
+            )
+        except OSError as problem:
+            reason = f"a file that can be written ({problem.strerror})"
+            raise InvalidInputError(argument, str(path), reason) from None
+        os.close(descriptor)
+        temporary = Path(name)
+        _temporaries.add(temporary)
+        try:
+            yield temporary
+            umask = os.umask(0)
+            os.umask(umask)
+            temporary.chmod(0o666 & ~umask)  # mkstemp makes private files; results are shared
+            temporary.replace(target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        finally:
+            _temporaries.discard(temporary)
 
 
 def write_text(path: str | os.PathLike[str], text: str, argument: str = "out") -> None:

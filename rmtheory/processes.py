@@ -27,6 +27,7 @@ from multiprocessing.context import SpawnProcess
 from typing import Any, Generic, Literal, TypeVar
 
 from rmtheory import checks
+from rmtheory.endings import ENDING
 from rmtheory.errors import RMError
 
 T = TypeVar("T")
@@ -139,7 +140,7 @@ def as_finished(
     try:
         yield _outcomes(function, arguments, jobs, threads, workers, on_wait, interval)
     finally:
-        with _interrupts_blocked():
+        with _interrupts_blocked(signal.SIGINT, *ENDING):
             _end(workers)
 
 
@@ -214,7 +215,10 @@ def _start(function: Callable[..., T], threads: int, workers: list[_Worker]) -> 
     process = context.Process(target=_serve, args=(function, there), daemon=True)
     resource_tracker.ensure_running()  # its start would lift the block of the next line
     # A Ctrl-C while the child starts would make it print a traceback of its own.
-    with _interrupts_blocked(), _environment(dict.fromkeys(THREAD_VARIABLES, str(threads))):
+    with (
+        _interrupts_blocked(signal.SIGINT),
+        _environment(dict.fromkeys(THREAD_VARIABLES, str(threads))),
+    ):
         process.start()
         there.close()  # else the end of the process could not be seen
         workers.append(_Worker(process, here))
@@ -314,12 +318,12 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """Hold Ctrl-C back until the block is left; children started in it begin deaf to it."""
+def _interrupts_blocked(*signals: signal.Signals) -> Iterator[None]:
+    """Hold `signals` back until the block is left; children started in it begin deaf to them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
         yield
     finally:

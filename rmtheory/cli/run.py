@@ -1,31 +1,77 @@
 """Run a typer application so that errors end in one line and an exit code.
 
-Bad input gives 2, an answer that could not be defended gives 1, an interruption 130.
+Bad input gives 2, an answer that could not be defended gives 1. An interruption gives 130, and a
+signal that ends the program 128 and its number (143 for SIGTERM), both after everything that
+Ctrl-C also sets in order: temporary files are removed, processes ended.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
 import typer
 
+from rmtheory.endings import handled_by
 from rmtheory.errors import InvalidInputError, RMError
 from rmtheory.files import describe
+
+_INTERRUPTED = 130
+
+
+class Ended(KeyboardInterrupt):
+    """A signal ends the program; whoever handles Ctrl-C handles it too."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.code = 128 + number
+
+
+class Stopped(BaseException):
+    """A run was interrupted; the text says what is kept and how to go on.
+
+    No KeyboardInterrupt, of which typer would keep only the exit code.
+    """
+
+    def __init__(self, sentence: str, code: int) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+@contextmanager
+def if_interrupted(sentence: Callable[[], str]) -> Iterator[None]:
+    """Let an interruption of the block end the command with `sentence`, made when it happens."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        raise Stopped(sentence(), getattr(stop, "code", _INTERRUPTED)) from stop
 
 
 def run_app(app: typer.Typer, name: str, arguments: Sequence[str] | None = None) -> int:
     """Run `app` under the program name `name` and return its exit code."""
+    ended: list[int] = []
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        problem = Ended(number)
+        ended.append(problem.code)
+        raise problem
+
     try:
-        code = app(
-            args=list(sys.argv[1:] if arguments is None else arguments),
-            prog_name=name,
-            standalone_mode=False,
-        )
+        with handled_by(end):
+            code = app(
+                args=list(sys.argv[1:] if arguments is None else arguments),
+                prog_name=name,
+                standalone_mode=False,
+            )
+    except Stopped as stop:
+        return _say(name, f"interrupted: {stop}", stop.code)
     except typer.Exit as stop:
         return stop.exit_code
     except (typer.Abort, KeyboardInterrupt):
-        return fail(name, "interrupted", 130)
+        code = _INTERRUPTED
     except typer.TyperException as problem:
         formatted = getattr(problem, "format_message", None)
         return fail(name, formatted() if formatted else str(problem), 2)
@@ -35,10 +81,16 @@ def run_app(app: typer.Typer, name: str, arguments: Sequence[str] | None = None)
         return fail(name, str(problem), 1)
     except OSError as problem:  # a full disk, a closed pipe, a file of somebody else
         return fail(name, describe(problem), 1)
+    if code == _INTERRUPTED:  # typer turns a KeyboardInterrupt into this
+        return _say(name, "interrupted", ended[0] if ended else code)
     return code if isinstance(code, int) else 0
 
 
 def fail(name: str, message: str, code: int) -> int:
     """Print `message` as one line on standard error and return `code`."""
-    print(f"{name}: error: {' '.join(message.split())}", file=sys.stderr)
+    return _say(name, f"error: {message}", code)
+
+
+def _say(name: str, message: str, code: int) -> int:
+    print(f"{name}: {' '.join(message.split())}", file=sys.stderr)
     return code
