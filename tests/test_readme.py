@@ -3,6 +3,7 @@
 import contextlib
 import doctest
 import io
+import itertools
 import re
 import shlex
 from pathlib import Path
@@ -79,6 +80,48 @@ def test_python_sessions_of_the_docs(page: Path) -> None:
     test = doctest.DocTestParser().get_doctest(session, {}, page.name, str(page), 0)
     result = doctest.DocTestRunner().run(test)
     assert result.failed == 0
+
+
+#: What may differ between commands that share a folder: a sweep grows in size, and answers anew.
+_GROWTH = {"--n", "--jobs", "--dask", "--algorithm"}
+_ANSWERS = {"--json", "--plot"}
+
+
+def _folders() -> list[tuple[str, list[str]]]:
+    """Each folder or file that a command of the simulator on a page makes, and its other words."""
+    found = []
+    for page in PAGES:
+        for block in _blocks(page, "sh"):
+            for line in block.replace("\\\n", " ").splitlines():
+                words = shlex.split(line, comments=True)
+                if words[:1] == ["rmsim"] and "--out" in words:
+                    place = words.index("--out")
+                    out = words.pop(place + 1)
+                    words.pop(place)
+                    found.append((out, words))
+    return found
+
+
+def _identity(words: list[str]) -> list[str]:
+    rest = iter(words)
+    kept = []
+    for word in rest:
+        if word in _GROWTH:
+            next(rest)
+        elif word not in _ANSWERS:
+            kept.append(word)
+    return kept
+
+
+def test_pages_give_every_run_a_folder_of_its_own() -> None:
+    """Who follows the pages in one directory must not be refused, nor go on with another run."""
+    runs = _folders()
+    assert len(runs) > 15
+    for (out, words), (other, others) in itertools.combinations(runs, 2):
+        if out == other:
+            assert _identity(words) == _identity(others), out
+            if words[1] == "train":
+                assert words == others, out
 
 
 def test_errata_name_tests_that_exist() -> None:

@@ -31,10 +31,11 @@ def test_train_and_evaluate(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     assert "probe_test_accuracy" in captured.out
     assert "±" in captured.out
     found = answer(capsys, "evaluate", folder, "--json")
-    assert found["readout"] == "probe"
-    for name in ("train_accuracy", "test_accuracy"):
+    told = answer(capsys, *TRAIN, "--epochs", "2", "--out", folder, "--probe", "2", "--json")
+    for name in ("train_accuracy", "test_accuracy", "probe_train_accuracy", "probe_test_accuracy"):
         assert 0.5 < found[name] <= 1
         assert 0 < found[f"{name}_error"] < 0.04
+        assert found[name] == told[name]  # one name, one readout
     assert set(found["q_dyn"]) == {"median", "q25", "q75", "q05", "q95"}
     assert -1 <= found["symmetry"] <= 1
     assert (found["epoch"], found["seed"], found["device"]) == (2, 0, "cpu")
@@ -52,8 +53,31 @@ def test_run_again_it_goes_on(capsys: pytest.CaptureFixture[str], tmp_path: Path
     assert on["parameters"]["eta_j"] == 0.01
     for name in ("test_accuracy", "q_dyn", "margin", "symmetry", "step"):
         assert on[name] == whole[name]
-    more = answer(capsys, *train, str(tmp_path / "a"), "--epochs", "0")
-    assert more["epoch"] == 2
+
+
+def test_fewer_epochs_than_there_are(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    train = [*TRAIN, "--out", str(tmp_path), "--epochs"]
+    answer(capsys, *train, "2", "--probe", "3", "--json")
+    files = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    for epochs in ("0", "1", "2"):
+        assert run([*train, epochs]) == 0
+        captured = capsys.readouterr()
+        done = f"{tmp_path} has 2 epochs already (asked for: {epochs})"
+        assert captured.err == f"rmsim: nothing to train: {done}\n"
+        assert "after 2 epochs" in captured.out
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == files
+    again = answer(capsys, *train, "1", "--probe", "1", "--json")  # a probe that is asked for
+    assert again["epoch"] == 2
+    assert "probe_test_accuracy" in again
+
+
+def test_a_longer_run_keeps_its_probe(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    sparse = [*TRAIN, "--preset", "entangled-mnist-sparse", "--out", str(tmp_path), "--json"]
+    longer = answer(capsys, *sparse, "--epochs", "1", "--probe", "2")
+    probe = (tmp_path / "probe.npz").read_bytes()
+    fewer = answer(capsys, *sparse, "--epochs", "0")
+    assert (tmp_path / "probe.npz").read_bytes() == probe
+    assert fewer["probe_test_accuracy"] == longer["probe_test_accuracy"]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from rmsim.cli import ranges
 from rmsim.cli.options import bundled
 from rmsim.cli.options import option as _option
 from rmsim.cli.sweep_options import SweepOptions, results_directory, run_from_command
+from rmsim.wording import counted
 from rmtheory import checks
 from rmtheory.errors import InvalidInputError
 
@@ -210,8 +211,8 @@ def _document(design: Design, data: xr.Dataset) -> dict[str, Any]:
 def _title(what: str, design: Design) -> str:
     low, high = design.loads
     return (
-        f"{what}, {design.protocol} protocol: {design.trials} trials with P from {low:g} N to "
-        f"{high:g} N, at most {design.max_epochs} epochs"
+        f"{what}, {design.protocol} protocol: {counted(design.trials, 'trial')} with P "
+        f"from {low:g} N to {high:g} N, at most {counted(design.max_epochs, 'epoch')}"
     )
 
 

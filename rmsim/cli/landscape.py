@@ -10,6 +10,7 @@ import typer
 from rmsim.cli.data import DataOption
 from rmsim.cli.options import DeviceOption, SeedOption
 from rmsim.cli.train import read_run
+from rmsim.wording import counted
 from rmtheory import checks
 from rmtheory.cli import output as io
 from rmtheory.errors import InvalidInputError
@@ -89,5 +90,5 @@ def landscape_command(
         "wall_time": time.perf_counter() - started,
     }
     meaning = {f"{stage}_{name}": text for name, text in _MEANING.items() for stage in found}
-    title = f"Landscape of {folder}, before training and after {moment.epoch} epochs"
+    title = f"Landscape of {folder}, before training and after {counted(moment.epoch, 'epoch')}"
     SimulationReport(title, document, meaning).show(json, out)

@@ -8,6 +8,7 @@ import typer
 
 from rmsim.cli.options import DeviceOption, DtypeOption, SeedOption
 from rmsim.cli.options import option as _option
+from rmsim.wording import counted
 from rmtheory import checks
 from rmtheory.cli import output as io
 from rmtheory.errors import InvalidInputError
@@ -97,5 +98,5 @@ def relax_command(
         "dtype": str(kind).removeprefix("torch."),
         "wall_time": time.perf_counter() - started,
     }
-    title = f"Dynamics of {chain} with N = {network.n}, {count} samples"
+    title = f"Dynamics of {chain} with N = {network.n}, {counted(count, 'sample')}"
     SimulationReport(title, document, _MEANING).show(json, out)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rmsim.cli.options import DeviceOption, DtypeOption, SeedOption
+from rmsim.wording import counted
 from rmtheory import checks
 from rmtheory.cli import output as io
 from rmtheory.cli.progress import weighing
@@ -125,7 +126,7 @@ def run_from_command(
     _say(str(report))
     if report.failures:
         raise FailedPointsError(
-            f"{len(report.failures)} of {report.asked} points failed; "
+            f"{len(report.failures)} of {counted(report.asked, 'point')} failed; "
             "run the same command again to retry only those"
         )
     return report

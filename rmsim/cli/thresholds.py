@@ -10,6 +10,7 @@ from rmsim.cli import ranges
 from rmsim.cli.options import bundled
 from rmsim.cli.options import option as _option
 from rmsim.cli.sweep_options import SweepOptions, results_directory, run_from_command
+from rmsim.wording import counted
 from rmtheory import checks
 from rmtheory.cli import output as io
 from rmtheory.errors import InvalidInputError
@@ -180,6 +181,6 @@ def _title(design: Design) -> str:
     stepped = f", eta = {design.eta:g}" if design.algorithm == "likelihood" else ""
     reinforced = f", r0 = {design.r0:g}, dr = {design.dr:g}" if design.algorithm == "rbp" else ""
     return (
-        f"Success of the {design.algorithm} within {design.max_sweeps} sweeps: {layers}"
-        f"{masked}{reinforced}{stepped}, {design.samples} samples"
+        f"Success of the {design.algorithm} within {counted(design.max_sweeps, 'sweep')}: {layers}"
+        f"{masked}{reinforced}{stepped}, {counted(design.samples, 'sample')}"
     )

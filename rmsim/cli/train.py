@@ -10,6 +10,7 @@ import typer
 from rmsim.cli.baseline import DatasetOption, TestOption, TrainOption
 from rmsim.cli.data import DataOption, read_dataset, show_rows
 from rmsim.cli.options import DeviceOption, SeedOption
+from rmsim.wording import counted
 from rmtheory import checks
 from rmtheory.cli import output as io
 from rmtheory.errors import InvalidInputError
@@ -23,13 +24,10 @@ if TYPE_CHECKING:  # torch takes seconds to import
 
 _MEANING = {
     "epoch": "epochs done",
-    "readout": "which readout the accuracies are of",
-    "train_accuracy": "on samples trained on",
-    "test_accuracy": "on others; errors are binomial",
-    "probe_train_accuracy": "by the softmax probe",
-    "probe_test_accuracy": "by the softmax probe",
-    "perceptron_train_accuracy": "by the perceptron rule",
-    "perceptron_test_accuracy": "by the perceptron rule",
+    "train_accuracy": "of the perceptrons, on samples trained on (none: no perceptrons)",
+    "test_accuracy": "of the perceptrons, on others; errors are binomial",
+    "probe_train_accuracy": "of the softmax probe, on samples trained on",
+    "probe_test_accuracy": "of the softmax probe, on others",
     "q_dyn": "overlap of s' and s*: median and quartiles, samples trained on",
     "margin": "least s h of a sample: median and quartiles",
     "symmetry": "of J: 1 symmetric, 0 independent, -1 antisymmetric (none: J = 0)",
@@ -103,7 +101,7 @@ def train_command(
     from rmsim.learning.presets import parse_settings
     from rmsim.learning.presets import preset as preset_named
     from rmsim.readout import ProbeParameters
-    from rmsim.training import Folder, Plan, Watch, run, train_probe
+    from rmsim.training import Folder, Plan, Watch, by_probe, load_probe, run, train_probe
     from rmtheory.cli.progress import counting
 
     started = time.perf_counter()
@@ -132,17 +130,23 @@ def train_command(
         dtype=dtype,
         **others,
     )
-    with following(asked) as follow:
+    with following() as follow:
         outcome = run(plan, found, out, asked, device=device, watch=watching, follow=follow)
-    answer: dict[str, Any] = dict(outcome.records[-1])
-    if probing and outcome.checkpoint.epoch:
+    moment, answer = outcome.checkpoint, dict(outcome.records[-1])
+    if outcome.idle:
+        done = f"{counted(moment.epoch, 'epoch')} already (asked for: {asked})"
+        typer.echo(f"rmsim: nothing to train: {out} has {done}", err=True)
+    stage = load_probe(Folder(out), moment) if probing else None
+    # A longer run keeps the probe that it has, unless another is asked for.
+    if probing and moment.epoch and (probe is not None or moment.epoch == asked):
         with counting("epochs of the probe", probing) as progress:
             stage = train_probe(
-                Folder(out), outcome.checkpoint, found, ProbeParameters(epochs=probing), progress
+                Folder(out), moment, found, ProbeParameters(epochs=probing), progress
             )
-        answer |= {f"probe_{name}": value for name, value in stage.accuracies.items()}
+    if stage is not None:
+        answer |= by_probe(stage.accuracies)
     _show(
-        f"{preset} with N = {width} after {outcome.checkpoint.epoch} epochs",
+        f"{preset} with N = {width} after {counted(moment.epoch, 'epoch')}",
         {
             "preset": preset,
             "dataset": found.name,
@@ -188,7 +192,7 @@ def evaluate_command(
 ) -> None:
     """Measure a trained network over all samples: accuracies, q_dyn, symmetry, stability.
 
-    If the run has a softmax probe, that is the readout.
+    test_accuracy is that of the perceptrons, probe_test_accuracy that of the softmax probe.
 
     Example: rmsim evaluate DIR --json
     """
@@ -211,7 +215,8 @@ def evaluate_command(
         "dtype": moment.plan.dtype,
         "wall_time": time.perf_counter() - started,
     }
-    _show(f"{moment.plan.preset} after {moment.epoch} epochs, {folder}", answer, json, out)
+    title = f"{moment.plan.preset} after {counted(moment.epoch, 'epoch')}, {folder}"
+    _show(title, answer, json, out)
 
 
 def presets_command(

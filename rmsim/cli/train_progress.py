@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def following(epochs: int) -> Iterator[Follow]:
+def following() -> Iterator[Follow]:
     """Give a function that shows the progress on standard error."""
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn
@@ -26,12 +26,14 @@ def following(epochs: int) -> Iterator[Follow]:
         return
     columns = (TextColumn("{task.fields[epoch]}"), BarColumn(10), TextColumn("{task.fields[text]}"))
     with Bar(*columns, console=console) as bar:
-        task = bar.add_task("train", total=1.0, epoch=f"epoch 0/{epochs}", text="")
 
         def show(progress: Progress) -> None:
+            if not bar.tasks:  # not before there is something to do
+                bar.add_task("train", total=1.0, epoch="", text="")
             done = progress.samples / progress.total if progress.total else 1.0
             epoch = f"epoch {progress.epoch}/{progress.epochs}"
-            bar.update(task, completed=done, epoch=epoch, text=_text(progress, short=True))
+            text = _text(progress, short=True)
+            bar.update(bar.task_ids[0], completed=done, epoch=epoch, text=text)
 
         yield show
 

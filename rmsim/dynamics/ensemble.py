@@ -16,6 +16,7 @@ from rmsim.dynamics.result import Relaxation, join
 from rmsim.dynamics.step import checked_update
 from rmsim.network import Network
 from rmsim.randomness import checked_seed, generator
+from rmsim.wording import counted
 from rmtheory import checks
 from rmtheory.errors import InvalidInputError
 
@@ -113,7 +114,7 @@ def _check_memory(network: Network, starts: int, couplings: float, device: torch
     needed = couplings + 8 * neurons + 12 * starts * neurons
     if needed > there:
         allowed = (
-            f"small enough: one network with {starts} starts needs {needed / 1e9:.3g} GB, and this "
-            f"machine has {there / 1e9:.3g}"
+            f"small enough: one network with {counted(starts, 'start')} needs "
+            f"{needed / 1e9:.3g} GB, and this machine has {there / 1e9:.3g}"
         )
         raise InvalidInputError("n", network.n, allowed)

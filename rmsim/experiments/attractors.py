@@ -9,6 +9,7 @@ import torch
 from rmsim.dynamics.step import synchronous
 from rmsim.landscape import Evolve, Relax
 from rmsim.learning import Parameters, State, infer
+from rmsim.wording import counted
 from rmtheory import checks
 from rmtheory.errors import InvalidInputError
 
@@ -32,7 +33,7 @@ def attractors_of(
         Where there is no fixed point, as without self-coupling, the state after so many sweeps.
     """
     if parameters.layers != 1 or parameters.p < 1:
-        got = f"{parameters.layers} layers, p = {parameters.p:g}"
+        got = f"{counted(parameters.layers, 'layer')}, p = {parameters.p:g}"
         raise InvalidInputError("network", got, "one layer without masks")
     checks.integer("most_sweeps", most_sweeps, 1)
     until = replace(parameters, stop="converged", inference=most_sweeps)

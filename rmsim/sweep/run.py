@@ -13,6 +13,7 @@ from rmsim.sweep.definition import Sweep, Task
 from rmsim.sweep.directory import Directory
 from rmsim.sweep.local import Backend, Local, Note
 from rmsim.sweep.task import Failed
+from rmsim.wording import counted
 from rmtheory.errors import UnreadableDataError
 
 
@@ -62,7 +63,7 @@ class Report:
         parts[-1] += f" ({self.cpu_time:.1f} s CPU)"
         if self.failures:
             parts.append(f"{len(self.failures)} failed")
-        return f"{self.asked} points in {self.directory}: {', '.join(parts)}"
+        return f"{counted(self.asked, 'point')} in {self.directory}: {', '.join(parts)}"
 
 
 def run_sweep(

@@ -18,7 +18,7 @@ from rmsim.training.folder import Folder
 from rmsim.training.log import read_log
 from rmsim.training.look import Watch
 from rmsim.training.plan import Plan
-from rmsim.training.probe import StoredProbe, load_probe, train_probe
+from rmsim.training.probe import StoredProbe, by_probe, load_probe, train_probe
 from rmsim.training.trainer import Outcome, Progress, learn_epoch, run
 from rmtheory.errors import StorageError
 
@@ -31,6 +31,7 @@ __all__ = [
     "StorageError",
     "StoredProbe",
     "Watch",
+    "by_probe",
     "evaluate",
     "learn_epoch",
     "load_checkpoint",

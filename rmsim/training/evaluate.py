@@ -9,7 +9,7 @@ from rmsim.data import Dataset
 from rmsim.learning import measure
 from rmsim.training.checkpoint import Checkpoint
 from rmsim.training.look import accuracies, binomial_error
-from rmsim.training.probe import StoredProbe, features_of, probe_accuracies
+from rmsim.training.probe import StoredProbe, by_probe, features_of, probe_accuracies
 from rmtheory import checks
 
 
@@ -28,8 +28,8 @@ def evaluate(
     dataset : Dataset
         The data set of the run.
     probe : StoredProbe, optional
-        If there is one, it is the readout; the accuracies of the perceptron rule then are
-        ``perceptron_train_accuracy`` and ``perceptron_test_accuracy``.
+        If there is one, its accuracies are ``probe_train_accuracy`` and ``probe_test_accuracy``;
+        those without ``probe_`` are always the ones of the readout that the network learns itself.
     samples : int, optional
         At most so many samples of each set; all of them by default.
     """
@@ -37,15 +37,10 @@ def evaluate(
     most = math.inf if samples is None else checks.integer("samples", samples, 1)
     train, test = (part.first(int(min(most, len(part)))) for part in (data.train, data.test))
     parameters, state = moment.plan.parameters, moment.state
-    found: dict[str, Any] = {"epoch": moment.epoch, "readout": parameters.readout}
-    rule = accuracies(parameters, state, train, test)
-    if probe is None:
-        found |= rule
-    else:
-        found["readout"] = "probe"
+    found: dict[str, Any] = {"epoch": moment.epoch, **accuracies(parameters, state, train, test)}
+    if probe is not None:
         features = (features_of(moment, part, data.classes) for part in (train, test))
-        found |= probe_accuracies(probe.readout, *features)
-        found |= {f"perceptron_{name}": value for name, value in rule.items()}
+        found |= by_probe(probe_accuracies(probe.readout, *features))
     seen = measure(parameters, state, *train.tensors(state.dtype)).to_dict()
     del seen["samples"]
     found |= {**seen, "train_samples": len(train), "test_samples": len(test)}

@@ -88,6 +88,17 @@ def probe_accuracies(readout: LinearReadout, train: Features, test: Features) ->
     return found
 
 
+def by_probe(accuracies: Mapping[str, float]) -> dict[str, float]:
+    """Return the accuracies of a probe by the names that they have beside those of the network.
+
+    Examples
+    --------
+    >>> by_probe({"test_accuracy": 0.88})
+    {'probe_test_accuracy': 0.88}
+    """
+    return {f"probe_{name}": value for name, value in accuracies.items()}
+
+
 def load_probe(folder: Folder, moment: Checkpoint) -> StoredProbe | None:
     """Return the probe of this moment of the run; None if there is none, or one of another."""
     if not folder.probe.exists():

@@ -73,10 +73,21 @@ Follow = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class Outcome:
-    """A run after its last session: the last checkpoint, and all lines of the log."""
+    """A run after its last session.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+        The last one.
+    records : tuple of dict
+        All lines of the log.
+    idle : bool
+        The epochs were all done before: nothing was learnt, and nothing written.
+    """
 
     checkpoint: Checkpoint
     records: tuple[dict[str, Any], ...]
+    idle: bool = False
 
     @property
     def state(self) -> State:
@@ -129,7 +140,8 @@ def run(
     out : path
         Folder of the run; if it holds the same run, that goes on from its last epoch.
     epochs : int
-        Epochs in all; 0 initialises and measures.
+        Epochs in all; 0 initialises and measures. If they are done already, the folder stays as it
+        is, and the outcome is `idle`.
     device : str
         auto, cpu, cuda, ...
     watch : Watch, optional
@@ -153,7 +165,10 @@ def run(
     folder = Folder(Path(out))
     folder.claim(plan, data.checksum)
     with folder.locked():
-        moment = _begin(folder, plan, data, place, watch)
+        held, records = _held(folder, plan, data, place)
+        if held is not None and held.epoch >= epochs and _is_measured(held, records):
+            return Outcome(held, tuple(records), idle=True)
+        moment = _begin(folder, plan, data, place, watch, held)
         records = folder.records()
         session = _Session(moment.epoch, epochs, len(data.train), follow)
         session.tell(moment.epoch, 0, records[-1])
@@ -175,14 +190,35 @@ def run(
     return Outcome(moment, tuple(records))
 
 
+def _held(
+    folder: Folder, plan: Plan, data: Dataset, device: torch.device
+) -> tuple[Checkpoint | None, list[dict[str, Any]]]:
+    """Return the last whole epoch, None if there is none, and the measurements up to it.
+
+    A line of the log whose weights were not saved any more is none of them.
+    """
+    if not folder.checkpoint.exists():
+        return None, []
+    moment = load_checkpoint(folder.checkpoint, device)
+    demand_same(folder.checkpoint, moment, plan, data.checksum)
+    return moment, [record for record in folder.records() if record["epoch"] <= moment.epoch]
+
+
+def _is_measured(moment: Checkpoint, records: list[dict[str, Any]]) -> bool:
+    return bool(records) and records[-1]["epoch"] == moment.epoch
+
+
 def _begin(
-    folder: Folder, plan: Plan, data: Dataset, device: torch.device, watch: Watch
+    folder: Folder,
+    plan: Plan,
+    data: Dataset,
+    device: torch.device,
+    watch: Watch,
+    held: Checkpoint | None,
 ) -> Checkpoint:
     """Return the last whole epoch, or the initialisation, measured and stored."""
-    resumed = folder.checkpoint.exists()
-    if resumed:
-        moment = load_checkpoint(folder.checkpoint, device)
-        demand_same(folder.checkpoint, moment, plan, data.checksum)
+    if held is not None:
+        moment = held
     else:
         state = initialise(
             plan.parameters,
@@ -200,8 +236,8 @@ def _begin(
     }
     folder.add_session(plan, data.checksum, session)
     with folder.writing("log.jsonl"):
-        log.keep(folder.log, moment.epoch if resumed else -1)
-    if not resumed or not folder.records():
+        log.keep(folder.log, -1 if held is None else moment.epoch)
+    if not _is_measured(moment, folder.records()):
         _store(folder, moment, _record(moment, data, watch, 0.0))
     return moment
 
