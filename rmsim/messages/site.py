@@ -120,11 +120,10 @@ def factors_of(omega: torch.Tensor, v: torch.Tensor, bonds: Bonds) -> Factors:
     layers = omega.shape[-2]
     deviation = v.clamp(min=LEAST_VARIANCE).sqrt().expand(omega.shape)
     log_p, hazards, arguments = [], [], []
+    spin = _spin(omega)
     for layer in range(layers):
-        before, s, after = _spins(omega, layer, layers)
-        drift = bonds.jd + bonds.lam_left * before * s + bonds.lam_right * s * after
-        a = (drift + s * omega[..., layer, :]) / deviation[..., layer, :]
-        a = a.clamp(-_MOST_ARGUMENT, _MOST_ARGUMENT)
+        a = _drift(bonds, omega, layer) + spin * omega[..., layer, :]
+        a = a.div_(deviation[..., layer, :]).clamp_(-_MOST_ARGUMENT, _MOST_ARGUMENT)
         logarithm, hazard = _normal(a)
         log_p.append(logarithm)
         hazards.append(hazard)
@@ -147,29 +146,33 @@ def log_partition(factors: Factors, c: torch.Tensor) -> torch.Tensor:
     return _add_states(_joint(factors, c)[0])
 
 
-def _spins(
-    like: torch.Tensor, layer: int, layers: int
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return the states of the spins l-1, l, l+1 on the axes 0, 1, 2; 0 beyond the ends."""
-    rest = (1,) * (like.dim() - 1)
-    spin = torch.tensor([1.0, -1.0], dtype=like.dtype, device=like.device)
-    none = spin.new_zeros(1)
-    before = (spin if layer > 0 else none).view(-1, 1, 1, *rest)
-    after = (spin if layer < layers - 1 else none).view(1, 1, -1, *rest)
-    return before, spin.view(1, 2, 1, *rest), after
+def _spin(like: torch.Tensor) -> torch.Tensor:
+    """Return the states of the spin l, on axis 1."""
+    return like.new_tensor([1.0, -1.0]).view(1, 2, 1, *(1,) * (like.dim() - 1))
+
+
+def _drift(bonds: Bonds, like: torch.Tensor, layer: int) -> torch.Tensor:
+    """Return J_D + lambda_L s_{l-1} s_l + lambda_R s_l s_{l+1}, the spins on axes 0, 1, 2."""
+    both, none = [1.0, -1.0], [0.0]
+    before = both if layer > 0 else none
+    after = both if layer < like.shape[-2] - 1 else none
+    left, right = bonds.lam_left, bonds.lam_right
+    # In Python: eight numbers at most, each operation on tensors would cost more than all of them.
+    table = [bonds.jd + s * (left * b + right * a) for b in before for s in both for a in after]
+    return like.new_tensor(table).view(len(before), 2, len(after), *(1,) * (like.dim() - 1))
 
 
 def _normal(a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return log P(a) and n(a)/P(a), each without cancellation in either tail."""
+    """Return log P(a) and n(a)/P(a), each without cancellation in the lower tail."""
+    if _all_above(a, -_NEAR):
+        x = a * -math.sqrt(0.5)
+        twice = x.erfc()  # 2 P(a)
+        hazard = x.square().neg_().add_(0.5 * math.log(2 / math.pi)).exp_() / twice
+        return twice.log().sub_(math.log(2)), hazard
     exponent = -0.5 * a * a
     density = exponent.exp() / math.sqrt(2 * math.pi)
     low = a < 0
-    size = a.abs() * math.sqrt(0.5)
-    if _all_above(a, -_NEAR):
-        upper = 0.5 * size.erfc()  # P(-|a|)
-        p = torch.where(low, upper, 1 - upper)
-        return torch.where(low, p.log(), torch.log1p(-upper)), density / p
-    scaled = torch.special.erfcx(size)
+    scaled = torch.special.erfcx(a.abs() * math.sqrt(0.5))
     upper = math.sqrt(0.5 * math.pi) * scaled * density
     log_p = torch.where(low, (0.5 * scaled).log() + exponent, torch.log1p(-upper))
     hazard = torch.where(low, math.sqrt(2 / math.pi) / scaled, density / (1 - upper))
@@ -184,10 +187,8 @@ def _all_above(a: torch.Tensor, limit: float) -> bool:
 def _joint(factors: Factors, c: torch.Tensor) -> list[torch.Tensor]:
     """Return the log weights of the states of every three neighbours (l-1, l, l+1)."""
     layers = len(factors.log_p)
-    local = []
-    for layer in range(layers):
-        _, s, _ = _spins(c, layer, layers)
-        local.append(factors.log_p[layer] + s * c[..., layer, :])
+    spin = _spin(c)
+    local = [log_p + spin * c[..., layer, :] for layer, log_p in enumerate(factors.log_p)]
     joint = list(local)
     message = None
     for layer in range(layers - 1):
@@ -206,16 +207,15 @@ def _responses(factors: Factors, joint: list[torch.Tensor]) -> tuple[torch.Tenso
 
     As a spread plus a number in (0, 1), so that the squares of large hazards never cancel.
     """
-    layers = len(joint)
+    spin = _spin(factors.deviation)
     first, second = [], []
     for layer, (weights, hazard, a) in enumerate(
         zip(joint, factors.hazard, factors.argument, strict=True)
     ):
         weight = _probability(weights)
-        _, s, _ = _spins(factors.deviation, layer, layers)
-        x = s * hazard
+        x = spin * hazard
         mean = (weight * x).sum((0, 1, 2))
-        curve = (weight * ((x - mean).square() - _bend(a, hazard))).sum((0, 1, 2))
+        curve = (weight * (x - mean).square().sub_(_bend(a, hazard))).sum((0, 1, 2))
         deviation = factors.deviation[..., layer, :]
         first.append(mean / deviation)
         second.append(curve / deviation.square())
@@ -240,12 +240,11 @@ def _log_odds(joint: list[torch.Tensor]) -> torch.Tensor:
 
 
 def _pairs(joint: list[torch.Tensor]) -> torch.Tensor:
-    layers = len(joint)
     shape = joint[0].shape[3:]
-    found = joint[0].new_zeros((*shape[:-1], layers - 1, shape[-1]))
+    found = joint[0].new_zeros((*shape[:-1], len(joint) - 1, shape[-1]))
     for layer, weights in enumerate(joint[:-1]):
-        _, s, after = _spins(found, layer, layers)
-        found[..., layer, :] = (_probability(weights) * s * after).sum((0, 1, 2))
+        (both, up), (down, neither) = _probability(weights).sum(0)
+        found[..., layer, :] = both - up - down + neither
     return found
 
 
