@@ -2,42 +2,115 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
+from rmtheory.chain import Chain
+from rmtheory.errors import RMError
 from rmtheory.files import replacing
+from rmtheory.local_entropy.asymptotics import small_distance
+
+#: One column of a paper, 8.6 cm.
+_COLUMN = 8.6 / 2.54
+
+#: Beyond this distance the limit d -> 0 says nothing.
+_DILUTE = 0.003
 
 
-def plot_curve(data: xr.Dataset, title: str, path: Path) -> None:
+def plot_curve(data: xr.Dataset, chain: Chain, path: Path) -> None:
     """Draw S_I* and y* of a curve against d, with the limit d -> 0 of one layer and two."""
-    figure = Figure(figsize=(7.0, 2.9), layout="constrained")
+    figure = Figure(figsize=(7.0, 3.0), layout="constrained")
     left, right = figure.subplots(1, 2)
-    left.plot(data.d, data.internal, "o-", ms=3, label=r"$S_I^*$")
-    if "gas_internal" in data:
-        dilute = np.asarray(data.d) < 0.003  # beyond, the limit says nothing
-        left.plot(data.d[dilute], data.gas_internal[dilute], "k--", lw=1, label=r"limit $d \to 0$")
+    figure.suptitle(_name(chain), fontsize="medium")
     left.axhline(0, color="0.6", lw=0.8)
-    left.set(xscale="log", xlabel="$d$", ylabel=r"$S_I^*$ (nat per neuron)", title=title)
-    left.legend()
+    left.plot(data.d, data.internal, "o-", ms=3, label=r"$S_I^*$")
+    limit = _limit(chain, float(data.d.min()))
+    if limit is not None:
+        left.plot(*limit, "k--", lw=1.2, zorder=3, label=r"limit $d \to 0$")
+        left.legend()
+    left.set(xscale="log", xlabel="$d$", ylabel=r"$S_I^*$ (nat per neuron)")
     right.loglog(data.d, data.y_star, "o-", ms=3)
     right.set(xlabel="$d$", ylabel="$y^*$")
+    for axis in (left.xaxis, right.xaxis, right.yaxis):
+        _label_logarithmic(axis)
     _save(figure, path)
 
 
-def plot_phase_diagram(data: xr.Dataset, path: Path) -> None:
-    """Draw the two boundaries in the plane (J_D, lambda)."""
-    figure = Figure(figsize=(3.6, 3.0), layout="constrained")
+def _limit(chain: Chain, least: float) -> tuple[np.ndarray, list[float]] | None:
+    """Return d and S_I* of the limit d -> 0, over half a decade or more so that it is seen."""
+    if chain.layers > 2 or least >= _DILUTE:
+        return None
+    d = np.geomspace(min(least, _DILUTE / 3), _DILUTE, 50)
+    try:
+        return d, [small_distance(chain, float(x)).internal for x in d]
+    except RMError:  # the coupling is beyond where the limit is known
+        return None
+
+
+def plot_phase_diagram(data: xr.Dataset, layers: int | float, path: Path) -> None:
+    """Draw the two boundaries in the plane (J_D, lambda) and name what they separate."""
+    figure = Figure(figsize=(_COLUMN, 3.3), layout="constrained")
     axes = figure.subplots()
-    names = {"rm": "representation manifold", "gap": "gap"}
-    for kind, name in names.items():
-        line = data.sel(kind=kind)
-        axes.plot(line.jd, line.lam, "o-", ms=3, label=name)
-    axes.set(xlabel="$J_D$", ylabel=r"$\lambda$", xlim=(0, None), ylim=(0, None))
-    axes.legend(title="boundary of the", loc="upper right", framealpha=1)
+    rm, gap = (data.sel(kind=kind).sortby("jd") for kind in ("rm", "gap"))
+    regions = (
+        ("representation manifold: $S_I^*(d)$ increases", None, "#DCEBF5"),
+        ("$S_I^*(d)$ positive, not monotone", rm, "#FBEBD3"),
+        ("gap: $S_I^* < 0$ at some distances", gap, "#F3D5D0"),
+    )
+    for name, below, colour in regions:
+        if below is None:
+            axes.axhspan(0, 1, color=colour, lw=0, label=name, transform=axes.transAxes)
+        else:
+            axes.fill_between(below.jd, below.lam, color=colour, lw=0, label=name)
+    for line, colour in ((rm, "C0"), (gap, "C1")):
+        axes.plot(line.jd, line.lam, "o-", ms=3, color=colour, clip_on=False)
+    right, top = 1.15 * float(data.jd.max()), 1.15 * float(data.lam.max())
+    axes.set(xlabel="$J_D$", ylabel=r"$\lambda$", xlim=(0, right), ylim=(0, top))
+    axes.set_title(f"${_depth(layers)}$", fontsize="medium")
+    # Below the axes it covers nothing, wherever the boundaries of other depths are.
+    figure.legend(loc="outside lower center", fontsize="small", frameon=False)
     _save(figure, path)
+
+
+def _depth(layers: int | float) -> str:
+    return r"L = \infty" if layers == math.inf else f"L = {layers}"
+
+
+def _name(chain: Chain) -> str:
+    """Return the couplings of a chain as a formula."""
+    parts = [_depth(chain.layers), f"J_D = {chain.jd:g}"]
+    if chain.layers > 1:
+        if chain.lam_left == chain.lam_right:
+            parts.append(rf"\lambda = {chain.lam_left:g}")
+        else:
+            parts.append(rf"\lambda_\ell = {chain.lam_left:g}")
+            parts.append(rf"\lambda_r = {chain.lam_right:g}")
+    return ", ".join(f"${part}$" for part in parts)
+
+
+def _label_logarithmic(axis: Axis) -> None:
+    """Label a logarithmic axis with plain numbers, as many as its range needs.
+
+    Matplotlib labels powers of ten only, or over less than a decade every tick as a product.
+    """
+    low, high = axis.get_view_interval()
+    decades = math.log10(high / low)
+    if decades > 4:
+        return
+    plain = FuncFormatter(lambda x, _position: f"{x:g}")
+    if decades < 0.7:
+        axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+        axis.set_minor_locator(NullLocator())
+    else:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2 else (1.0,)))
+    axis.set_major_formatter(plain)
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _save(figure: Figure, path: Path) -> None:

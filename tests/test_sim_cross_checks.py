@@ -28,12 +28,13 @@ INFRASTRUCTURE = {
     "rmtheory.cli.output",
     "rmtheory.cli.progress",
     "rmtheory.cli.run",
+    "rmtheory.endings",
     "rmtheory.errors",
     "rmtheory.files",
-    "rmtheory.plots",
     "rmtheory.processes",
     "rmtheory.provenance",
     "rmtheory.store",
+    "rmtheory.wording",
 }
 
 

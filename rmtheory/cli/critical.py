@@ -10,6 +10,7 @@ import typer
 from rmtheory import checks
 from rmtheory.cli import output as io
 from rmtheory.errors import InvalidInputError, NotConvergedError
+from rmtheory.wording import counted
 
 
 def critical(
@@ -92,7 +93,7 @@ def critical(
         d_max = f"{judged.d_max:g}"
     name = "the gap" if gap else "the representation manifold"
     io.Report(
-        f"Threshold of {name}, {count} layer{'s' if count > 1 else ''}",
+        f"Threshold of {name}, {counted(count, 'layer')}",
         {
             "layers": str(count) if count == math.inf else int(count),
             "gap": gap,

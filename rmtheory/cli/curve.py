@@ -32,7 +32,7 @@ def curve(
         Path | None, typer.Option("--out", metavar="FILE", help="netCDF file to write.")
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Picture to draw (png, pdf).")
+        Path | None, typer.Option("--plot", metavar="FILE", help="Picture to draw (png, pdf, svg).")
     ] = None,
 ) -> None:
     """Follow y*(d) from d-max to d-min, geometrically spaced, and store it with its errors.
@@ -75,7 +75,7 @@ def curve(
     if plot is not None:
         from rmtheory.plots import plot_curve
 
-        plot_curve(data, str(chain), plot)
+        plot_curve(data, chain, plot)
     typer.echo(f"{count} points of {chain} in {target}" + (f" and {plot}" if plot else ""))
     if "q0_stability" in data:
         typer.echo(f"distance at which the saddle q0 = 0 loses its stability: {lost}")

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -28,7 +29,8 @@ from rmtheory.files import write_text
 from rmtheory.local_entropy.bracket import Bracket, Kind, Seed, bracket
 from rmtheory.local_entropy.critical import axis_guess, deep_radius, deep_rate, deep_seed
 from rmtheory.processes import in_order
-from rmtheory.provenance import parameters_hash
+from rmtheory.provenance import canonical_json, parameters_hash
+from rmtheory.wording import counted
 
 #: Rough ends of the two boundaries on the axes for two layers: they only set the rays.
 SCALE: dict[Kind, tuple[float, float]] = {"rm": (0.0731, 0.4524), "gap": (0.0601, 0.4161)}
@@ -43,7 +45,10 @@ def scale(kind: Kind, layers: int | float) -> tuple[float, float]:
 KINDS: tuple[Kind, ...] = ("rm", "gap")
 
 #: Raised when the meaning of a stored point changes.
-_VERSION = 3
+VERSION = 3
+
+#: File among the finished points that says what they belong to.
+_STAMP = "request.json"
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,11 @@ class Request:
     @property
     def key(self) -> str:
         """Name of this computation; points of another one are not taken for its own."""
-        return parameters_hash({**asdict(self), "layers": str(self.layers)}, _VERSION)
+        return parameters_hash(self.parameters(), VERSION)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what was asked for as JSON values."""
+        return {**asdict(self), "layers": str(self.layers)}
 
     def angles(self) -> list[float]:
         """Equidistant rays from the J_D axis to the lambda axis."""
@@ -174,14 +183,15 @@ def phase_diagram(
         Processes.
     on_point : callable, optional
         Called with the number of points finished so far.
+
+    Raises
+    ------
+    InvalidInputError
+        If `parts` holds points of another request, which would be lost.
     """
     if jobs < 1:
         raise InvalidInputError("jobs", jobs, "an integer >= 1")
-    try:
-        parts.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        reason = f"in a folder that can be written ({problem.strerror})"
-        raise InvalidInputError("out", str(parts), reason) from None
+    _claim(request, parts)
     segments = [
         (kind, chunk.tolist())
         for kind in KINDS
@@ -195,6 +205,41 @@ def phase_diagram(
         work = [(kind, angles, request, parts, _silent) for kind, angles in segments]
         in_order(_segment, work, jobs=jobs, on_wait=lambda: report(finished(request, parts)))
     return collect(request, parts)
+
+
+def _claim(request: Request, parts: Path) -> None:
+    """Make the folder of the finished points, and write into it what they belong to."""
+    found = others(request, parts)
+    if found is not None:
+        raise InvalidInputError("parts", str(parts), f"a folder without {found}")
+    try:
+        parts.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        reason = f"in a folder that can be written ({problem.strerror})"
+        raise InvalidInputError("out", str(parts), reason) from None
+    stamp = canonical_json({**request.parameters(), "version": VERSION})
+    path = parts / _STAMP
+    if not path.exists() or path.read_text("utf-8", errors="replace") != stamp:
+        write_text(path, stamp)
+
+
+def others(request: Request, parts: Path) -> str | None:
+    """Say which finished points of another request the folder `parts` holds, None if none."""
+    count = 0
+    for kind in KINDS:
+        for path in parts.glob(f"{kind}-*.json"):
+            stored = _read(path)
+            count += stored is not None and stored.key != request.key
+    if not count:
+        return None
+    try:
+        stamp = json.loads((parts / _STAMP).read_text("utf-8"))
+        whose = f"layers = {stamp['layers']}, points = {stamp['points']}, width = {stamp['width']}"
+        if stamp["version"] != VERSION:
+            whose += " by another version of rmtheory"
+    except (OSError, ValueError, TypeError, KeyError):
+        whose = "another request"
+    return f"{counted(count, 'finished point')} of {whose}"
 
 
 def _segment(
@@ -221,12 +266,19 @@ def _silent(_count: int) -> None:
 
 def load_point(kind: Kind, theta: float, request: Request, parts: Path) -> BoundaryPoint | None:
     """Return a finished point, or None if it is missing, damaged or of another request."""
+    point = _read(_path(kind, theta, parts))
+    if point is None or point.key != request.key or abs(point.theta - theta) >= 1e-12:
+        return None
+    return point
+
+
+def _read(path: Path) -> BoundaryPoint | None:
+    """Return the point in a file, None if it is missing or damaged."""
     try:
-        stored = json.loads(_path(kind, theta, parts).read_text("utf-8"))
-        point = BoundaryPoint(**{**stored, "qhat": tuple(stored["qhat"])})
+        stored = json.loads(path.read_text("utf-8"))
+        return BoundaryPoint(**{**stored, "qhat": tuple(stored["qhat"])})
     except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None
-    return point if point.key == request.key and abs(point.theta - theta) < 1e-12 else None
 
 
 def finished(request: Request, parts: Path) -> int:
