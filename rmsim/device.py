@@ -6,6 +6,7 @@ import os
 
 import torch
 
+from rmtheory import checks
 from rmtheory.errors import InvalidInputError
 
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}
@@ -61,3 +62,21 @@ def choose_dtype(name: str | torch.dtype = "float32") -> torch.dtype:
     if found is None:
         raise InvalidInputError("dtype", str(name), f"one of {', '.join(_DTYPES)}")
     return found
+
+
+def cheap_to_ask(device: torch.device) -> bool:
+    """Tell whether Python may look at a tensor; a GPU would have to finish all it does first."""
+    return device.type == "cpu"
+
+
+def question_interval(device: torch.device, check_every: int | None = None) -> int:
+    """Return after how many steps a loop asks its device for news; every question stalls a GPU.
+
+    Examples
+    --------
+    >>> question_interval(torch.device("cpu")), question_interval(torch.device("cuda"))
+    (1, 16)
+    """
+    if check_every is None:
+        return 1 if cheap_to_ask(device) else 16
+    return checks.integer("check_every", check_every, 1)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import torch
 
 from rmsim.couplings.protocol import Couplings, aligned_external
+from rmsim.device import question_interval
 from rmsim.dynamics.batch import Batch
 from rmsim.dynamics.masks import mask_keys
 from rmsim.dynamics.result import Relaxation, Status, empty_result
@@ -24,8 +25,6 @@ from rmtheory.errors import InvalidInputError
 _LEAST_SPACE = {"cpu": 2**21, "cuda": 2**28}
 #: States come in multiples of this, the lanes of the compiled products.
 _LANES = 32
-#: Sweeps between two looks at the device.
-_CHECK_EVERY = {"cpu": 1, "cuda": 16}
 
 
 def relax(
@@ -65,8 +64,7 @@ def relax(
     kind = couplings.device.type
     p, order = checked_p(p), checked_update(update)
     cap = checks.integer("max_sweeps", max_sweeps, 1)
-    every = _CHECK_EVERY.get(kind, 16) if check_every is None else check_every
-    every = checks.integer("check_every", every, 1)
+    every = question_interval(couplings.device, check_every)
     _check_start(couplings, start)
     if external is not None:
         external = aligned_external(external, start.shape)

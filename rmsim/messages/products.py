@@ -76,8 +76,12 @@ class Products:
     def _sides(self, active: Sequence[int] | None) -> tuple[torch.Tensor, torch.Tensor]:
         if active is None:
             return self._rows, self._columns
-        chosen = list(active)
-        return self._rows[chosen], self._columns[chosen]
+        # By slices: a list of numbers would have to be sent to the device first.
+        parts = [there for _, there in runs(active, len(self._rows))]
+        rows, columns = (
+            torch.cat([x[part] for part in parts]) for x in (self._rows, self._columns)
+        )
+        return rows, columns
 
 
 def _product(

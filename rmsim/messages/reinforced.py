@@ -20,12 +20,12 @@ from dataclasses import dataclass
 import torch
 
 from rmsim.couplings.dense import DenseChain
-from rmsim.couplings.local import add_chain_terms
-from rmsim.dynamics.verify import least_margins
+from rmsim.device import cheap_to_ask, question_interval
 from rmsim.messages.amp import fitted
 from rmsim.messages.outcome import Outcome
 from rmsim.messages.products import Products
 from rmsim.messages.search import Search
+from rmsim.messages.signs import PARAMAGNET, are_fixed_point, magnetisation, search_result
 from rmsim.messages.site import LEAST_VARIANCE
 from rmsim.messages.step import Messages, first_messages, random_fields, step
 from rmsim.messages.underway import Underway
@@ -36,14 +36,8 @@ from rmtheory.errors import InvalidInputError
 #: Fields below are scaled up by their factor: the equations are linear to 1e-8 there.
 _SMALL_FIELD, _SCALE = 1e-4, 10.0
 
-#: Standard deviations by which J m may miss the field of the signs.
-_DEVIATIONS = 5.0
-
 #: By default a run goes on until r is this large.
 _LAST_R = 0.95
-
-#: Mean of m^2 below which a run that failed had no magnetisation.
-_PARAMAGNET = 1e-4
 
 
 @dataclass(frozen=True)
@@ -93,6 +87,7 @@ def reinforce(
     field: torch.Tensor | None = None,
     external: torch.Tensor | None = None,
     variances: str = "rank-one",
+    check_every: int | None = None,
     seed: int = 0,
     first_sample: int = 0,
 ) -> Search:
@@ -115,6 +110,9 @@ def reinforce(
         External field of the dynamics, which moves the fixed points.
     variances : str
         ``rank-one`` or ``exact``, see :mod:`rmsim.messages.products`.
+    check_every : int, optional
+        Iterations between two looks whether the signs are a fixed point; 1 on a CPU, 16 on a GPU,
+        where a solution is noticed at the next look at which it stands.
     seed, first_sample : int
         Starts are ``random_fields(seed, range(first_sample, ...))``.
     """
@@ -126,7 +124,8 @@ def reinforce(
     zero = torch.zeros(shape, dtype=couplings.dtype, device=couplings.device)
     pull = None if field is None else fitted("field", field, zero)
     shift = None if external is None else fitted("external", external, zero)
-    run = _Run(Products(couplings, variances), plan, pull, shift)
+    every = question_interval(couplings.device, check_every)
+    run = _Run(Products(couplings, variances), plan, pull, shift, every)
     samples = range(first_sample, first_sample + couplings.samples)
     for attempt in range(more + 1):
         rows = (run.status != Outcome.SOLVED).nonzero()[:, 0]
@@ -140,7 +139,7 @@ def reinforce(
                 device=zero.device,
             )
             run.attempt(rows, h, cap)
-    return run.result(seed)
+    return search_result(couplings, run.status, run.iterations, run.attempts, run.h, seed, shift)
 
 
 class _Run:
@@ -152,9 +151,10 @@ class _Run:
         schedule: Schedule,
         pull: torch.Tensor | None,
         external: torch.Tensor | None,
+        every: int,
     ) -> None:
         self.products, self.couplings, self.schedule = products, products.couplings, schedule
-        self.pull, self.external = pull, external
+        self.pull, self.external, self.every = pull, external, every
         samples, device = self.couplings.samples, self.couplings.device
         self.status = torch.full(
             (samples,), int(Outcome.UNCONVERGED), dtype=torch.int8, device=device
@@ -172,83 +172,39 @@ class _Run:
         signs = _Signs(h >= 0)
         self.attempts[rows] += 1
         for iteration in range(cap):
-            ended = self._iterate(underway, self.schedule.r(iteration))
+            ask = (iteration + 1) % self.every == 0 or iteration + 1 == cap
+            self._iterate(underway, self.schedule.r(iteration), ask)
             signs.compare(underway.rows, underway.here.h >= 0, iteration + 1)
-            if bool(ended.any()):
-                underway.leave(ended)
+            if ask and bool(underway.ended.any()):
+                underway.leave()
             if not len(underway.rows):
                 break
         left = underway.rows
         self.status[left] = int(Outcome.UNCONVERGED)
         self.status[left[signs.period[left] > 0]] = int(Outcome.CYCLING)
-        self.status[left[_magnetisation(underway.here.h) < _PARAMAGNET]] = int(Outcome.PARAMAGNET)
-        underway.leave(torch.ones_like(left, dtype=torch.bool))
+        self.status[left[magnetisation(underway.here.h) < PARAMAGNET]] = int(Outcome.PARAMAGNET)
+        underway.ended = torch.ones_like(underway.ended)
+        underway.leave()
         self.h = underway.final.h
 
-    def _iterate(self, underway: Underway, r: float) -> torch.Tensor:
-        """Do one iteration; return which of the running networks have ended."""
-        rows, names = underway.rows, underway.names
+    def _iterate(self, underway: Underway, r: float, ask: bool) -> None:
+        """Do one iteration; freeze what diverges and, if the device is asked, what has ended."""
         old = _revived(underway.here)
         pull = r * old.h if self.pull is None else torch.add(underway.of(self.pull), old.h, alpha=r)
         shift = None if self.external is None else underway.of(self.external)
-        fine = underway.keep_finite(step(self.products, old, pull, shift, active=names))
-        self.iterations[rows] += 1
-        here = underway.here
-        solved = self._solved(underway, here.omega + here.v * old.g, shift) & fine
-        certain = (here.v.flatten(1).amax(1) < LEAST_VARIANCE) & fine & ~solved
-        for mask, outcome in (
-            (solved, Outcome.SOLVED),
-            (certain, Outcome.POLARISED),
-            (~fine, Outcome.DIVERGED),
-        ):
-            self.status[rows[mask]] = int(outcome)
-        return solved | certain | ~fine
-
-    def _solved(
-        self, underway: Underway, jm: torch.Tensor, shift: torch.Tensor | None
-    ) -> torch.Tensor:
-        """Tell where the signs are a fixed point, given J m.
-
-        J (s - m) has the deviation |s - m|: a site that J m misses by more is not worth a product.
-        """
-        h = underway.here.h
-        s = underway.here.state.unsqueeze(1)
-        near = jm.unsqueeze(1).clone()
-        add_chain_terms(
-            near, s, self.couplings.jd, self.couplings.lam_left, self.couplings.lam_right, None
-        )
-        if shift is not None:
-            near += shift.unsqueeze(1)
-        doubt = (1 - h.tanh().abs()).square().mean(-1).amax(-1).sqrt()
-        hopeful = (s * near).flatten(1).amin(1) > -_DEVIATIONS * doubt - _DEVIATIONS * 1e-3
-        for single in (True, False):  # in the type of the couplings, then in float64
-            chosen = hopeful.nonzero()[:, 0]
-            if not len(chosen):
-                return hopeful
-            some, names = s[chosen], underway.rows[chosen].tolist()
-            field = None if shift is None else shift[chosen].unsqueeze(1)
-            if single:
-                margin = (some * self.couplings.field(some, field, active=names)).flatten(1).amin(1)
-            else:
-                margin = least_margins(self.couplings, some, field, active=names)[:, 0]
-            hopeful = hopeful.index_copy(0, chosen, margin > 0)
-        return hopeful
-
-    def result(self, seed: int) -> Search:
-        """Return how all searches ended, with the margins of the final states."""
-        s = torch.where(self.h >= 0, 1, -1).to(torch.int8)
-        external = None if self.external is None else self.external.unsqueeze(1)
-        margin = least_margins(self.couplings, s.unsqueeze(1), external)[:, 0]
-        return Search(
-            self.status.cpu(),
-            self.iterations.cpu(),
-            self.attempts.cpu(),
-            margin.cpu(),
-            _magnetisation(self.h).cpu(),
-            s.cpu(),
-            seed,
-            str(self.couplings.device),
-        )
+        fine = underway.take(step(self.products, old, pull, shift, active=underway.names))
+        self.iterations[underway.rows] += ~underway.ended
+        underway.write(self.status, ~fine & ~underway.ended, int(Outcome.DIVERGED))
+        underway.ended = underway.ended | ~fine
+        if not ask:
+            return
+        here, runs = underway.here, ~underway.ended
+        jm = here.omega + here.v * old.g
+        solved = are_fixed_point(self.couplings, here.h, jm, underway.names, shift) & runs
+        certain = (here.v.flatten(1).amax(1) < LEAST_VARIANCE) & runs & ~solved
+        underway.write(self.status, solved, int(Outcome.SOLVED))
+        underway.write(self.status, certain, int(Outcome.POLARISED))
+        underway.ended = underway.ended | solved | certain
 
 
 class _Signs:
@@ -261,8 +217,8 @@ class _Signs:
 
     def compare(self, rows: torch.Tensor, up: torch.Tensor, iteration: int) -> None:
         same = (up == self.anchor[rows]).flatten(1).all(1)
-        back = rows[same & self.moved[rows] & (self.period[rows] == 0)]
-        self.period[back] = iteration - self.anchored
+        back = same & self.moved[rows] & (self.period[rows] == 0)
+        self.period[rows] += back * (iteration - self.anchored)
         self.moved[rows] |= ~same
         if iteration & (iteration - 1) == 0:
             self.anchor = self.anchor.index_copy(0, rows, up)
@@ -270,14 +226,10 @@ class _Signs:
             self.moved[rows], self.period[rows] = False, 0
 
 
-def _magnetisation(h: torch.Tensor) -> torch.Tensor:
-    return h.double().tanh().square().mean((-1, -2))
-
-
 def _revived(messages: Messages) -> Messages:
     """Scale up messages that are about to vanish."""
     small = messages.h.flatten(1).abs().amax(1) < _SMALL_FIELD
-    if not bool(small.any()):
+    if cheap_to_ask(small.device) and not bool(small.any()):
         return messages
     factor = torch.where(small, _SCALE, 1.0).to(messages.h.dtype)
     return messages.scaled(factor)

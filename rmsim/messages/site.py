@@ -16,9 +16,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
+
+from rmsim.device import cheap_to_ask
 
 #: Least variance: below it a Gaussian field is a sharp one.
 LEAST_VARIANCE = 1e-12
@@ -148,18 +151,32 @@ def log_partition(factors: Factors, c: torch.Tensor) -> torch.Tensor:
 
 def _spin(like: torch.Tensor) -> torch.Tensor:
     """Return the states of the spin l, on axis 1."""
-    return like.new_tensor([1.0, -1.0]).view(1, 2, 1, *(1,) * (like.dim() - 1))
+    return _table((1.0, -1.0), (1, 2, 1), like.dim(), like.dtype, like.device)
 
 
 def _drift(bonds: Bonds, like: torch.Tensor, layer: int) -> torch.Tensor:
     """Return J_D + lambda_L s_{l-1} s_l + lambda_R s_l s_{l+1}, the spins on axes 0, 1, 2."""
-    both, none = [1.0, -1.0], [0.0]
+    both, none = (1.0, -1.0), (0.0,)
     before = both if layer > 0 else none
     after = both if layer < like.shape[-2] - 1 else none
     left, right = bonds.lam_left, bonds.lam_right
-    # In Python: eight numbers at most, each operation on tensors would cost more than all of them.
-    table = [bonds.jd + s * (left * b + right * a) for b in before for s in both for a in after]
-    return like.new_tensor(table).view(len(before), 2, len(after), *(1,) * (like.dim() - 1))
+    drift = (bonds.jd + s * (left * b + right * a) for b in before for s in both for a in after)
+    shape = len(before), 2, len(after)
+    return _table(tuple(drift), shape, like.dim(), like.dtype, like.device)
+
+
+@lru_cache(maxsize=64)
+def _table(
+    values: tuple[float, ...],
+    shape: tuple[int, int, int],
+    dims: int,
+    dtype: torch.dtype,
+    device: torch.device,
+) -> torch.Tensor:
+    """Return a tensor over the states of l-1, l, l+1; kept, since sending it stalls a GPU."""
+    with torch.inference_mode(False):
+        table = torch.tensor(values, dtype=dtype, device=device)
+    return table.view(*shape, *(1,) * (dims - 1))
 
 
 def _normal(a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -180,8 +197,8 @@ def _normal(a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _all_above(a: torch.Tensor, limit: float) -> bool:
-    """Tell whether a shorter formula will do. Not asked on a GPU, which would have to wait."""
-    return a.device.type == "cpu" and bool(a.amin() > limit)
+    """Tell whether a shorter formula will do, where that may be asked."""
+    return cheap_to_ask(a.device) and bool(a.amin() > limit)
 
 
 def _joint(factors: Factors, c: torch.Tensor) -> list[torch.Tensor]:
