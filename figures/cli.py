@@ -40,24 +40,27 @@ def figures(
         bool, typer.Option("--recompute", help="Compute even if the data are stored.")
     ] = False,
     jobs: Annotated[
-        str | None, typer.Option("--jobs", metavar="COUNT", help="Processes at a time; 2.")
+        str | None,
+        typer.Option("--jobs", metavar="COUNT", help="Processes at a time on this machine; 2."),
     ] = None,
     dask: Annotated[
         str | None,
         typer.Option(
             "--dask",
             metavar="ADDRESS",
-            help="Run sweeps on the Dask cluster with this scheduler (tcp://host:8786 or a file).",
+            help="Run sweeps on the Dask cluster with this scheduler (tcp://host:8786 or its "
+            "file.json); figures that are no sweeps use processes here.",
         ),
     ] = None,
 ) -> int:
-    """Compute, store and plot figures; stored data are plotted again without computing.
+    """Compute, store and plot figures; what is stored and up to date is not made again.
 
     The name report, alone or after others, writes report.html: all figures, and every number of
     the paper against ours. The name publish also brings the tables of README and docs up to date.
 
     Example: python -m figures annealed report --scale paper --out /tmp/figures
     """
+    from figures.occupied import occupied
     from figures.registry import FIGURES, parse_scale, select
 
     if names == ["list"]:
@@ -68,11 +71,13 @@ def figures(
     wanted = [name for name in names if name not in ("report", "publish")]
     chosen = [figure.name for figure in select(wanted)]
     parse_scale(scale)
-    code = 0
-    if chosen:
-        code = _make_all(chosen, scale, out, recompute, _workers(jobs, dask))
-    if len(wanted) < len(names):
-        code = max(code, _report(_writable(out), "publish" in names))
+    workers = _workers(jobs, dask) if chosen else None
+    folder, code = _writable(out), 0
+    with occupied(folder, _files(folder)):
+        if workers:
+            code = _make_all(chosen, scale, folder, recompute, workers)
+        if len(wanted) < len(names):
+            code = max(code, _report(folder, "publish" in names))
     return code
 
 
@@ -80,15 +85,20 @@ def _workers(jobs: str | None, dask: str | None) -> tuple[int, str | None]:
     """Return processes and scheduler, as typed."""
     from figures.figure import JOBS
 
-    if dask is not None and not dask.strip():
-        raise InvalidInputError("dask", dask, "the address of a Dask scheduler")
-    return JOBS if jobs is None else checks.integer("jobs", jobs, 1), dask
+    count = JOBS if jobs is None else checks.integer("jobs", jobs, 1)
+    if dask is not None:
+        from rmsim.sweep import Dask
+
+        if not dask.strip():
+            raise InvalidInputError("dask", dask, "the address of a Dask scheduler")
+        Dask(dask).check()
+    return count, dask
 
 
 def _make_all(
     names: Sequence[str],
     scale: str,
-    out: Path,
+    folder: Path,
     recompute: bool,
     workers: tuple[int, str | None],
 ) -> int:
@@ -99,8 +109,7 @@ def _make_all(
     from figures.registry import FIGURES, parse_scale
     from figures.workers import computing_with
 
-    folder = _writable(out)
-    _announce(names, scale, folder, recompute, workers[0])
+    _announce(names, scale, folder, recompute, workers)
     failed = 0
     for name in names:
         try:
@@ -120,15 +129,19 @@ def _make_all(
         if made.note:
             print(f"{NAME}: {made.note}", file=sys.stderr)
         files = ", ".join(path.name for path in made.files)
-        typer.echo(f"{name}: {made.data} data, {made.seconds:.1f} s, {folder}: {files}")
+        what = f"{made.data} data" if made.drawn else "unchanged"
+        typer.echo(f"{name}: {what}, {made.seconds:.1f} s, {folder}: {files}")
     return 1 if failed else 0
 
 
-def _announce(names: Sequence[str], scale: str, folder: Path, recompute: bool, jobs: int) -> None:
+def _announce(
+    names: Sequence[str], scale: str, folder: Path, recompute: bool, workers: tuple[int, str | None]
+) -> None:
     """Say how long the figures that take hours will take, before they start."""
     from figures.make import is_stored
     from figures.registry import FIGURES, parse_scale
 
+    jobs, dask = workers
     chosen = parse_scale(scale)
     files: set[str] = set()
     for name in names:
@@ -139,9 +152,10 @@ def _announce(names: Sequence[str], scale: str, folder: Path, recompute: bool, j
         if not recompute and is_stored(figure, chosen, folder):
             continue
         files.add(figure.data_file)
+        time = "" if dask else f", {hours / jobs:.2g} h in {jobs} processes"
         print(
-            f"{NAME}: {name} at {scale} scale takes about {hours:.2g} core-hours, "
-            f"{hours / jobs:.2g} h in {jobs} processes; a killed run goes on where it was",
+            f"{NAME}: {name} at {scale} scale takes about {hours:.2g} core-hours"
+            f"{time}; a killed run goes on where it was",
             file=sys.stderr,
         )
 
@@ -164,6 +178,18 @@ def _report(folder: Path, publish: bool) -> int:
     return 1 if report.failed else 0
 
 
+def _files(folder: Path) -> list[Path]:
+    """Return all files that the command writes into `folder`, but for parts."""
+    from figures import drawn, failures
+    from figures.registry import FIGURES
+    from figures.report.write import FILES
+
+    found = [folder / name for name in (failures.FILE, *FILES)]
+    for figure in FIGURES.values():
+        found += [*drawn.files(figure, folder), drawn.stamp_file(figure, folder)]
+    return found
+
+
 def _writable(out: Path) -> Path:
     """Return the folder `out`, made if need be."""
     try:
@@ -178,4 +204,7 @@ def _writable(out: Path) -> Path:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    return run_app(app, NAME, arguments)
+    from figures.termination import ending_in_order
+
+    with ending_in_order(NAME):
+        return run_app(app, NAME, arguments)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from rmtheory.files import write_text
 
-_FILE = ".failures.json"
+#: Name of the file.
+FILE = ".failures.json"
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Failure:
 def failures(folder: Path) -> dict[str, Failure]:
     """Return the failures that are remembered in `folder`, by the name of the figure."""
     try:
-        stored = json.loads((folder / _FILE).read_text("utf-8"))
+        stored = json.loads((folder / FILE).read_text("utf-8"))
         return {name: Failure(**entry) for name, entry in stored.items()}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
@@ -38,6 +39,6 @@ def remember(folder: Path, name: str, failure: Failure | None) -> None:
     if changed == known:
         return
     if changed:
-        write_text(folder / _FILE, json.dumps({k: asdict(v) for k, v in changed.items()}, indent=1))
+        write_text(folder / FILE, json.dumps({k: asdict(v) for k, v in changed.items()}, indent=1))
     else:
-        (folder / _FILE).unlink(missing_ok=True)
+        (folder / FILE).unlink(missing_ok=True)

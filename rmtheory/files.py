@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import signal
 import tempfile
@@ -107,6 +108,12 @@ def replacing(path: str | os.PathLike[str], argument: str = "out") -> Iterator[P
             raise
         finally:
             _temporaries.discard(temporary)
+
+
+def leftovers(path: Path) -> list[Path]:
+    """Return the temporary files of `path` that there are: of runs going on, and of killed ones."""
+    name, end = glob.escape(path.name), glob.escape(path.suffix)
+    return sorted(path.parent.glob(f".{name}.????????{end}"))
 
 
 def write_text(path: str | os.PathLike[str], text: str, argument: str = "out") -> None:

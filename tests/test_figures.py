@@ -85,17 +85,22 @@ def test_pictures_are_labelled_and_fit_a_page(name: str, folder: Path) -> None:
         assert axis.get_legend() is not None or any(m.colorbar is not None for m in maps)
 
 
-def test_second_run_plots_stored_data_only(
+def test_second_run_draws_only_what_is_missing_and_the_same(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = (folder / f"{name}.png").read_bytes()
+    picture = folder / f"{name}.png"
+    before = picture.read_bytes()
 
     def never(*_: object) -> xr.Dataset:
         raise AssertionError("computed although the data are stored")
 
     monkeypatch.setattr(making, "_computed", never)
-    assert _make(FIGURES[name], folder).data == "stored"
-    assert (folder / f"{name}.png").read_bytes() == before
+    made = _make(FIGURES[name], folder)
+    assert (made.data, made.drawn) == ("stored", False)
+    picture.unlink()
+    made = _make(FIGURES[name], folder)
+    assert (made.data, made.drawn) == ("stored", True)
+    assert picture.read_bytes() == before
 
 
 def _small(compute_calls: list[int], version: int = 1) -> Figure:

@@ -61,37 +61,47 @@ class Report:
 def gather(folder: Path, figures: Mapping[str, Figure]) -> Report:
     """Return the report on what is in `folder`; a figure that failed lends no numbers."""
     failed = failures(folder)
-    entries = tuple(_entry(figure, folder, failed.get(name)) for name, figure in figures.items())
+    # Each file is read once: figures share data, and claims read them too.
+    names = [figure.data_file for figure in figures.values()]
+    names += [f"{claim.data}.nc" for claim in CLAIMS if claim.data]
+    found = {name: _load(folder / name) for name in dict.fromkeys(names)}
+    entries = tuple(
+        _entry(figure, folder, found[figure.data_file], failed.get(name))
+        for name, figure in figures.items()
+    )
     unusable = {
         entry.figure.data_file for entry in entries if entry.state in (State.FAILED, State.OUTDATED)
     }
-    data = {}
-    for name in dict.fromkeys(claim.data for claim in CLAIMS if claim.data):
-        if f"{name}.nc" not in unusable and (found := _load(folder / f"{name}.nc")) is not None:
-            data[name] = found
+    data = {
+        claim.data: one
+        for claim in CLAIMS
+        if f"{claim.data}.nc" not in unusable
+        and isinstance(one := found.get(f"{claim.data}.nc"), xr.Dataset)
+    }
     return Report(entries, Results.of(data), git_state()[0])
 
 
-def _load(path: Path) -> xr.Dataset | None:
+def _load(path: Path) -> xr.Dataset | str | None:
+    """Return the data, what is wrong with them, or None if there are none."""
     try:
         return store.load(path)
-    except (FileNotFoundError, store.UnreadableDataError):
+    except FileNotFoundError:
         return None
+    except store.UnreadableDataError as problem:
+        return str(problem)
 
 
-def _entry(figure: Figure, folder: Path, failure: Any) -> Entry:
+def _entry(figure: Figure, folder: Path, data: xr.Dataset | str | None, failure: Any) -> Entry:
     if failure is not None:
         return Entry(
             figure, State.FAILED, f"{failure.message} (scale {failure.scale})", failure.traceback
         )
     picture = folder / f"{figure.name}.png"
-    try:
-        data = store.load(folder / figure.data_file)
-        image = picture.read_bytes()
-    except FileNotFoundError:
+    if isinstance(data, str):
+        return Entry(figure, State.FAILED, data)
+    if data is None or not picture.exists():
         return Entry(figure, State.MISSING, f"python -m figures {figure.name} makes it")
-    except store.UnreadableDataError as problem:
-        return Entry(figure, State.FAILED, str(problem))
+    image = picture.read_bytes()
     run = Run.of(data)
     current = run.scale in list(Scale) and (
         data.attrs.get("parameters_hash") == figure.key(Scale(run.scale))

@@ -66,6 +66,18 @@ class Dask:
             _compare_versions(client, note)
             yield self._stream(client, tasks, note)
 
+    def check(self) -> None:
+        """Refuse an address where no scheduler answers, before anything is computed.
+
+        Raises
+        ------
+        InvalidInputError
+            If nobody answers, or the package for it is not installed.
+        """
+        connect = self._import_client()
+        with _quiet(), self._connected(connect):
+            pass
+
     def _import_client(self) -> Callable[..., Any]:
         try:
             import distributed
