@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from figures.figure import Figure, Parameters, Progress, Scale, grid
@@ -27,6 +28,9 @@ _NETWORKS = ((1, 20, 0.0), (2, 10, 0.5))
 
 #: J_D at which distances between fixed points are shown.
 _SHOWN = 0.4
+
+#: Of what is said of both networks.
+_GREY = "0.4"
 
 
 def _parameters(points: int, samples: int) -> Parameters:
@@ -144,15 +148,9 @@ def plot(data: xr.Dataset) -> Picture:
         _against(moments, one, "ratio", "theory_ratio", style)
         exact = one["theory_count"]
         _points(ratios, one.jd, one["count"] / exact, one["count_error"] / exact, style)
-        ratios.plot(
-            one.jd,
-            one["unit_count"] / exact,
-            color=colour,
-            linestyle=":",
-            label=r"$\sigma=1$" if index == 0 else None,
-        )
+        ratios.plot(one.jd, one["unit_count"] / exact, color=colour, linestyle=":")
         _distances(distances, one, style)
-    ratios.axhline(1, color="0.4", linewidth=0.8)
+    ratios.axhline(1, color=_GREY, linewidth=1)
     counts.set_yscale("log")
     label_axes(counts, r"$J_D$", r"mean number of fixed points $\langle Z\rangle$")
     label_axes(ratios, r"$J_D$", r"$\langle Z\rangle$ / exact")
@@ -160,9 +158,21 @@ def plot(data: xr.Dataset) -> Picture:
     label_axes(distances, "Hamming distance (spins)", "pairs of fixed points")
     distances.set_yscale("log")
     distances.xaxis.set_major_locator(MaxNLocator(integer=True))
-    for axis in axes.flat:
-        axis.legend()
-    distances.legend(title=f"$J_D={_SHOWN:g}$")
+    # Lines of both colours mean the same: in the legend they have none.
+    exact_line = Line2D([], [], color=_GREY, linewidth=1, label="exact at this $N$")
+    unit_line = Line2D([], [], color=_GREY, linestyle=":", label=r"$\sigma=1$, for $N\to\infty$")
+    for axis, lines, columns in (
+        (counts, [exact_line], 1),
+        (ratios, [exact_line, unit_line], 2),
+        (moments, [exact_line], 1),
+        (distances, [exact_line], 1),
+    ):
+        handles = [*axis.get_legend_handles_labels()[0], *lines]
+        axis.legend(handles=handles, ncols=columns, columnspacing=1)
+    bottom, top = ratios.get_ylim()
+    ratios.set_ylim(bottom, top + 0.25 * (top - bottom))  # there are points everywhere else
+    ratios.legend_.set_loc("upper right")
+    distances.legend_.set_title(f"$J_D={_SHOWN:g}$")
     return picture
 
 

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure as Picture
 from figures.figure import Figure, Parameters, Progress, Scale
 from figures.plotting import label_axes, panels
 from figures.training import ALL, FEW, TINY_DATA, gathered, trained_on, training
+from rmtheory.wording import counted
 
 _SEED = 6
 
@@ -68,7 +69,7 @@ def plot(data: xr.Dataset) -> Picture:
         axis.set_xticks(data["n"].values, [str(n) for n in data["n"].values])
         axis.minorticks_off()
         label_axes(axis, "features $N$", f"{part} accuracy")
-        axis.legend(title=f"{epochs} epoch{'s' if epochs > 1 else ''}")
+        axis.legend(title=counted(epochs, "epoch"))
     return picture
 
 

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure as Picture
 from figures.figure import Figure, Parameters, Progress, Scale
 from figures.plotting import label_axes, panels
 from figures.training import ALL, FEW, TINY_DATA, gathered, trained_on, training
+from rmtheory.wording import counted
 
 _SEED = 8
 _MEANING = {
@@ -68,7 +69,7 @@ def plot(data: xr.Dataset) -> Picture:
     """Draw training and test accuracy along both axes."""
     picture, axes = panels(2)
     epochs = int(data["epochs"])
-    size = f"2 layers of {int(data['n'])}, {epochs} epoch{'s' if epochs > 1 else ''}"
+    size = f"2 layers of {int(data['n'])}, {counted(epochs, 'epoch')}"
     names = {"jd": (r"$J_D$", r"$\lambda=0$"), "lam": (r"$\lambda$", "$J_D=0$")}
     for axis, (name, (label, fixed)) in zip(axes, names.items(), strict=True):
         for k, part in enumerate(("test", "training")):

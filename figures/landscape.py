@@ -10,6 +10,7 @@ from matplotlib.figure import Figure as Picture
 from figures.figure import Figure
 from figures.landscape_data import HOURS, PARAMETERS, SEED, STAGES, compute
 from figures.plotting import DOUBLE, label_axes
+from rmtheory.wording import counted
 
 _COLOURS = {"before": "C2", "after": "C0"}
 
@@ -37,7 +38,7 @@ def _name(stage: str, data: xr.Dataset) -> str:
 
 def _epochs(data: xr.Dataset) -> str:
     epochs = int(data["epochs"])
-    return f"{epochs} epoch{'s' if epochs > 1 else ''}"
+    return counted(epochs, "epoch")
 
 
 def _histogram(axis: Axes, data: xr.Dataset) -> None:

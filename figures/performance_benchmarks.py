@@ -12,6 +12,7 @@ from matplotlib.figure import Figure as Picture
 from figures.figure import Figure, Parameters, Progress, Scale
 from figures.plotting import COLUMN, DOUBLE, label_axes
 from figures.training import ALL, TINY_DATA, gathered, training
+from rmtheory.wording import counted
 
 _SEED = 9
 
@@ -138,7 +139,7 @@ def _panel(axis: Axes, data: xr.Dataset, epochs: int) -> None:
         )
     axis.margins(0.15, 0.35)
     label_axes(axis, "trainable parameters (thousands)", "test accuracy")
-    axis.legend(title=f"{epochs} epoch{'s' if epochs > 1 else ''}", ncols=2, loc="upper left")
+    axis.legend(title=counted(epochs, "epoch"), ncols=2, loc="upper left")
 
 
 _IMAGES = ("mnist", "fashion_mnist", "entangled_mnist")

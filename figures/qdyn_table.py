@@ -11,6 +11,7 @@ from matplotlib.figure import Figure as Picture
 from figures.figure import Figure, Parameters, Progress, Scale
 from figures.plotting import COLUMN, label_axes
 from figures.training import ALL, TINY_DATA, gathered, training
+from rmtheory.wording import counted
 
 _SEED = 3
 
@@ -86,7 +87,7 @@ def plot(data: xr.Dataset) -> Picture:
         colour = f"C{k}"
         axis.hlines(place, column["q05"], column["q95"], color=colour, linewidth=0.8)
         axis.hlines(place, column["q25"], column["q75"], color=colour, linewidth=3, alpha=0.5)
-        label = "initialisation" if epoch == 0 else f"after {epoch} epoch{'s' if epoch > 1 else ''}"
+        label = "initialisation" if epoch == 0 else f"after {counted(epoch, 'epoch')}"
         axis.plot(column["median"], place, "o", color=colour, markersize=3.5, label=label)
     axis.set_yticks(range(len(rows)), [f"{jd:g}, {lx:g}, {ly:g}" for jd, lx, ly in rows])
     axis.invert_yaxis()

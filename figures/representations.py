@@ -9,6 +9,7 @@ from matplotlib.figure import Figure as Picture
 from figures.figure import Figure
 from figures.landscape_data import HOURS, PARAMETERS, SEED, STAGES, compute
 from figures.plotting import label_axes, panels
+from rmtheory.wording import counted
 
 #: The network shown.
 _LAMBDA_X = 5.0
@@ -34,7 +35,7 @@ def plot(data: xr.Dataset) -> Picture:
         label_axes(axis, "label of the pattern", "label of the pattern")
         mean = float(one["similarity_mean"].sel(stage=stage))
         epochs = int(one["epochs"])
-        when = stage if stage == "before" else f"after {epochs} epoch{'s' if epochs > 1 else ''}"
+        when = stage if stage == "before" else f"after {counted(epochs, 'epoch')}"
         axis.set_title(f"{when}: mean {mean:.3f}")
         picture.colorbar(shown, ax=axis, label=f"similarity $-$ {shift:.3f}")
     return picture

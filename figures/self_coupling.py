@@ -14,6 +14,7 @@ from matplotlib.figure import Figure as Picture
 from figures.figure import Figure, Parameters, Progress, Scale
 from figures.plotting import DOUBLE, label_axes, panels, shades
 from figures.training import ALL, FEW, TINY_DATA, gathered, trained_on, training
+from rmtheory.wording import counted
 
 _SEED = 4
 
@@ -90,8 +91,7 @@ def _curves(axis: Axes, data: xr.Dataset, name: str) -> None:
 
 
 def _epochs(data: xr.Dataset) -> str:
-    count = int(data["epochs"])
-    return f"{count} epoch" + ("s" if count > 1 else "")
+    return counted(int(data["epochs"]), "epoch")
 
 
 _SCALES = {

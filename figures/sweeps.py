@@ -13,6 +13,7 @@ from figures import workers
 from figures.figure import Progress
 from figures.unfinished import parts_folder
 from rmtheory.errors import NotConvergedError
+from rmtheory.wording import counted
 
 if TYPE_CHECKING:
     from rmsim.sweep import Progress as SweepProgress
@@ -39,7 +40,9 @@ def swept(sweeps: Mapping[str, Sweep], progress: Progress) -> Iterator[dict[str,
             )
             if report.failures:
                 first = report.failures[0]
-                raise NotConvergedError(f"{len(report.failures)} points failed, first: {first}")
+                raise NotConvergedError(
+                    f"{counted(len(report.failures), 'point')} failed, first: {first}"
+                )
             before += len(sweep.grid)
         yield {name: folder / name for name in sweeps}
 

@@ -15,6 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from figures.figure import Figure, Parameters, Progress, Scale
 from figures.plotting import label_axes, panels
 from figures.training import ALL, FEW, TINY_DATA, gathered, trained_on, training
+from rmtheory.wording import counted
 
 _SEED = 7
 _RULES = ("asym", "sym0", "sym1", "sym2")
@@ -110,7 +111,7 @@ def plot_symmetry(data: xr.Dataset) -> Picture:
 
 def _size(data: xr.Dataset) -> str:
     epochs = int(data["epochs"])
-    return f"$N={int(data['n'])}$, {epochs} epoch{'s' if epochs > 1 else ''}"
+    return f"$N={int(data['n'])}$, {counted(epochs, 'epoch')}"
 
 
 _SCALES = {

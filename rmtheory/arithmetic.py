@@ -18,6 +18,7 @@ import mpmath
 
 from rmtheory.errors import InvalidInputError, NotConvergedError
 from rmtheory.estimate import Estimate, Tier, mpf_from
+from rmtheory.wording import counted
 
 #: Digits carried beyond those asked for.
 GUARD_DIGITS = 15
@@ -226,7 +227,7 @@ def _certified(formula: Callable[[Arithmetic], Any], digits: int, method: str) -
                 return estimate.rounded(digits)
         working = 2 * working
     raise NotConvergedError(
-        f"{method} did not reach {digits} digits even with {working // 2} working digits"
+        f"{method} did not reach {counted(digits, 'digit')} even with {working // 2} working digits"
     )
 
 

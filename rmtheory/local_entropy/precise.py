@@ -26,6 +26,7 @@ from rmtheory.local_entropy.model import LocalModel
 from rmtheory.local_entropy.precise_rule import Averages, Rule, precise_averages
 from rmtheory.local_entropy.refine import Refined, refine_saddle
 from rmtheory.local_entropy.start import guess_qhat
+from rmtheory.wording import counted
 
 #: Most digits offered: a hundred take half a minute with python-flint, an hour without.
 MAX_DIGITS = 100
@@ -298,4 +299,4 @@ def _check_start(start: Refined, averages: Averages) -> None:
 
 
 def _too_few(digits: int, where: str) -> NotConvergedError:
-    return NotConvergedError(f"{digits} digits were not reached at {where}; ask for fewer")
+    return NotConvergedError(f"{counted(digits, 'digit')} not reached at {where}; ask for fewer")

@@ -33,6 +33,7 @@ from rmtheory.replica.functional import (
     functional,
     response_bound,
 )
+from rmtheory.wording import counted
 
 #: Fineness of the quadrature in the scan (error about 1e-5) and in the refinement (1e-9).
 _SCAN, _REFINE = 1.5, 1.0
@@ -77,7 +78,7 @@ class SaddleSearch:
             text += f" in each of {layers} layers"
         text += f", {self.points} points, qhat from 0 to {self.qhat_bound:.3g}"
         if self.unsolved:
-            text += f" ({self.unsolved} points without a qhat)"
+            text += f" ({counted(self.unsolved, 'point')} without a qhat)"
         where = ", ".join(f"{x:.3g}" for x in self.closest_q)
         return text + f"; closest approach |R|/(q(1-q)) = {self.closest:.3g} at q = {where}"
 

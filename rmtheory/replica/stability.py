@@ -36,6 +36,7 @@ from rmtheory.errors import InvalidInputError, NotConvergedError
 from rmtheory.estimate import Estimate, Tier, fraction_from, mpf_from
 from rmtheory.replica.chain_averages import chain_averages
 from rmtheory.replica.linear import Matrix, multiply, solve_positive, transpose
+from rmtheory.wording import counted
 
 #: The pair averages cost O(L^2) many-digit operations and the elimination O(L^3).
 MOST_LAYERS = 64
@@ -98,7 +99,8 @@ def stability(chain: Chain, digits: int = 15, *, tier: Tier | None = None) -> St
     least = eigenvalues[0]
     if abs(least.value) <= least.error:
         raise NotConvergedError(
-            f"the least eigenvalue {least} of M has no sign at {digits} digits: ask for more digits"
+            f"the least eigenvalue {least} of M has no sign at {counted(digits, 'digit')}: "
+            "ask for more digits"
         )
     size = chain.finite_layers
 
@@ -171,7 +173,8 @@ def _eigenvalues(chain: Chain, digits: int, tier: Tier) -> tuple[Estimate, ...]:
             return tuple(estimate.rounded(digits) for estimate in found)
         working *= 2
     raise NotConvergedError(
-        f"the eigenvalues of M for {chain} did not reach {digits} digits with {working // 2}"
+        f"the eigenvalues of M for {chain} did not reach {counted(digits, 'digit')} "
+        f"with {working // 2}"
     )
 
 
