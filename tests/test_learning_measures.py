@@ -11,6 +11,7 @@ import torch
 
 from rmsim.cli import run
 from rmsim.learning import (
+    QuantileErrors,
     State,
     Wiring,
     batch_step,
@@ -77,6 +78,9 @@ def test_errors_are_not_zero_where_nothing_is_known() -> None:
     strong = replace(parameters, jd=50.0)  # every state is fixed at once: no spread
     stiff = measure(strong, initialise(strong, 20, 3, seed=0), INPUTS, LABELS)
     assert stiff.sweeps_free_error == 1 / 40
+    assert stiff.q_dyn_error == QuantileErrors(*[1 / 30] * 5)  # half a step, where all agree
+    few = measure(strong, initialise(strong, 20, 3, seed=0), INPUTS[:10], LABELS[:10])
+    assert few.q_dyn_error == QuantileErrors(*[1 / 30] * 3, None, None)  # 10 have no 5 %
     many = measure(parameters, state, INPUTS, LABELS)
     code = label_code(parameters, state, LABELS)
     sweeps = phases(parameters, state, INPUTS.float(), code).free.sweeps.double()

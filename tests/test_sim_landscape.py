@@ -142,9 +142,14 @@ def test_displacement_of_known_dynamics() -> None:
 
 def test_error_of_a_quantile_is_that_of_its_ranks() -> None:
     draws = np.random.default_rng(0).normal(size=(400, 500))
-    median, error = Displacement(np.zeros(400), draws).quantile(0.5)
+    median, error = Displacement(np.zeros(400), draws, 0.01).quantile(0.5)
     assert np.std(median) == pytest.approx(np.sqrt(np.pi / 2 / 500), rel=0.15)
     assert np.mean(error) == pytest.approx(np.std(median), rel=0.15)
+
+
+def test_values_that_agree_have_the_error_of_half_a_step() -> None:
+    none = Displacement(np.array([0.0, 0.1]), np.zeros((2, 50)), 1 / 80)
+    assert none.quantile(0.5)[1].tolist() == [0.0, 1 / 160]  # without noise nothing can move
 
 
 def test_bad_input_is_named() -> None:

@@ -180,7 +180,7 @@ def test_probe_and_evaluation(tmp_path: Path) -> None:
         assert found[name] == bare[name]  # the same name is the same readout
     assert found["probe_test_accuracy"] == probe.accuracies["test_accuracy"] > 0.9
     assert found["probe_test_accuracy_error"] == probe.accuracies["test_accuracy_error"]
-    assert found["q_dyn_error"]["median"] >= 0
+    assert found["q_dyn_error"]["median"] >= 1 / 100  # half a step
     few = evaluate(moment, DATA, samples=50)
     assert (few["train_samples"], few["test_samples"]) == (50, 50)
     later = trained(tmp_path, 2, plan("entangled-mnist-sparse", 100))

@@ -115,7 +115,9 @@ def overlaps_by_layer(
         values = np.asarray(near[f"overlap_{part}"].values, dtype=float)
         text = f"overlap with the target, {meaning} over patterns"
         data[f"overlap_{part}"] = ("layer", values.mean(axis=0), {"long_name": text})
-        spread = values.std(axis=0, ddof=1) / np.sqrt(count)
+        # One spin of one trial would move the mean by this: the error is not below.
+        step = 2 / (n * count)
+        spread = np.maximum(values.std(axis=0, ddof=1) / np.sqrt(count), step)
         data[f"overlap_{part}_error"] = ("layer", spread, {"long_name": "standard error"})
     return data
 

@@ -9,8 +9,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from rmsim.capacity.crossing import smooth
+from rmsim.panels import explain
 from rmtheory.files import replacing
 
 
@@ -69,7 +71,11 @@ def plot_capacity(data: xr.Dataset, raw: xr.Dataset, path: Path) -> None:
     figure = Figure(figsize=(7.0, 2.9), layout="constrained")
     left, right = figure.subplots(1, 2)
     protocol = str(data["protocol"].values[0])
-    capacity_panel(left, data, protocol)
+    if np.isfinite(data["p_max"].sel(protocol=protocol)).any():
+        capacity_panel(left, data, protocol)
+        left.xaxis.set_major_locator(MaxNLocator(integer=True))
+    else:
+        explain(left, r"$P_\mathrm{max}$", _reasons(data.sel(protocol=protocol)))
     largest = int(data["n"].max())
     for colour, depth in zip(_colours(data.sizes["layers"]), data["layers"].values, strict=True):
         same = (raw["layers"] == depth) & (raw["n"] == largest)
@@ -78,10 +84,20 @@ def plot_capacity(data: xr.Dataset, raw: xr.Dataset, path: Path) -> None:
         right.plot(p, values, ".", color=colour, label=f"{int(depth)}")
         if np.unique(p).size >= 5:
             right.plot(*smooth(p, values), color=colour, linewidth=1)
+    right.xaxis.set_major_locator(MaxNLocator(integer=True))
     right.axhline(0.95, color="0.5", linewidth=0.8)
     right.set(xlabel="$P$", ylabel=rf"5th percentile of overlaps, $N={largest}$")
     right.legend(title="$L$", fontsize=7, title_fontsize=7)
     _save(figure, path)
+
+
+def _reasons(data: xr.Dataset) -> dict[str, str]:
+    """Return why each depth and size has no P_max."""
+    return {
+        f"L = {depth}, N = {n}": str(data["status"].sel(layers=depth, n=n).item())
+        for depth in data["layers"].values
+        for n in data["n"].values
+    }
 
 
 def plot_overlaps(data: xr.Dataset, path: Path) -> None:

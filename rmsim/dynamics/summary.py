@@ -19,6 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from rmsim.dynamics.result import Relaxation, Status
 
+#: Half a step of numbers of sweeps, and of periods: no error of theirs is below.
+HALF_A_SWEEP = 0.5
+
 
 def wilson_half_width(f: ArrayLike, m: ArrayLike, z: float = 1.0) -> NDArray[np.float64]:
     """Return half the length of Wilson's interval at z standard deviations, for f of m samples.
@@ -51,10 +54,11 @@ def fraction(found: torch.Tensor) -> tuple[float, float]:
     return f, error
 
 
-def median(values: torch.Tensor) -> tuple[float, float | None] | None:
+def median(values: torch.Tensor, resolution: float = 0.0) -> tuple[float, float | None] | None:
     """Return the median and half the 68 % interval of order statistics; None if empty.
 
-    A single value has no error.
+    A single value has no error. That of several is not below the `resolution`, half a step of the
+    values: some that agree do not prove that all others do.
 
     The rank of the true median is binomial, so the interval runs over the ranks
     m/2 -+ sqrt(m)/2.
@@ -63,6 +67,8 @@ def median(values: torch.Tensor) -> tuple[float, float | None] | None:
     --------
     >>> median(torch.tensor([5.0, 1.0, 3.0, 2.0, 4.0]))
     (3.0, 1.0)
+    >>> median(torch.tensor([3.0, 3.0]), HALF_A_SWEEP)
+    (3.0, 0.5)
     """
     m = values.numel()
     if m == 0:
@@ -71,7 +77,9 @@ def median(values: torch.Tensor) -> tuple[float, float | None] | None:
     low = max(0, math.floor((m - math.sqrt(m)) / 2))
     high = min(m - 1, math.ceil((m + math.sqrt(m)) / 2) - 1)
     middle = float(ordered[(m - 1) // 2] + ordered[m // 2]) / 2
-    return middle, float(ordered[high] - ordered[low]) / 2 if m > 1 else None
+    if m == 1:
+        return middle, None
+    return middle, max(float(ordered[high] - ordered[low]) / 2, resolution)
 
 
 def summary(result: Relaxation) -> dict[str, object]:
@@ -89,7 +97,7 @@ def summary(result: Relaxation) -> dict[str, object]:
     periods = Counter(result.period[result.ended(Status.CYCLE)].tolist())
     document["periods"] = {str(period): periods[period] for period in sorted(periods)}
     fixed = result.ended(Status.FIXED_POINT)
-    middle = median(result.sweeps[fixed])
+    middle = median(result.sweeps[fixed], HALF_A_SWEEP)
     document["sweeps_median"] = None if middle is None else middle[0]
     document["sweeps_median_error"] = None if middle is None else middle[1]
     margins = result.min_margin[fixed]

@@ -6,13 +6,12 @@ the same network differently train the same one.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from rmsim.data import Dataset, Samples, load
-from rmsim.learning import Parameters, Quantiles, State, epoch_order, initialise, measure, train
+from rmsim.learning import Parameters, State, epoch_order, initialise, measure, train
 from rmsim.training import Plan
 from rmsim.training.look import accuracies, binomial_error
 from rmtheory.errors import InvalidInputError
@@ -94,11 +93,12 @@ def trained(point: dict[str, Any], seed: int) -> dict[str, Any]:
     rows = []
     for _, state in epochs_of(plan, data, point["looks"]):
         seen = measure(plan.parameters, state, *watched.tensors(state.dtype))
-        if seen.q_dyn_error is None:
-            raise InvalidInputError("watched", len(watched), "at least 2 samples, for errors")
+        if seen.q_dyn_error is None or None in asdict(seen.q_dyn_error).values():
+            allowed = "at least 19 samples, for the errors of all quantiles"
+            raise InvalidInputError("watched", len(watched), allowed)
         row = {
-            **_quantiles(seen.q_dyn, ""),
-            **_quantiles(seen.q_dyn_error, "_error", 1 / plan.parameters.neurons),
+            **{f"qdyn_{level}": value for level, value in asdict(seen.q_dyn).items()},
+            **{f"qdyn_{level}_error": x for level, x in asdict(seen.q_dyn_error).items()},
             "sweeps": seen.sweeps_clamped,
             "sweeps_error": seen.sweeps_clamped_error,
             "sweeps_free": seen.sweeps_free,
@@ -123,12 +123,4 @@ def _settled(
     return {
         "unstable_free": share,
         "unstable_free_error": binomial_error(share, len(samples)),
-    }
-
-
-def _quantiles(found: Quantiles, end: str, resolution: float = 0.0) -> dict[str, Any]:
-    """Return quantiles by name; errors are not below half a step of the overlap."""
-    return {
-        f"qdyn_{level}{end}": math.hypot(value, resolution) if end else value
-        for level, value in asdict(found).items()
     }

@@ -21,21 +21,24 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Displacement:
-    """Displacements (noises, patterns), with their quantiles over patterns."""
+    """Displacements (noises, patterns) in steps of 1/N, with their quantiles over patterns."""
 
     noises: Array
     values: Array
+    step: float
 
     def quantile(self, level: float) -> tuple[Array, Array]:
         """Return a quantile over patterns for every noise, and its error.
 
         The number of values below a quantile is binomial: the ranks one standard deviation to each
-        side enclose it.
+        side enclose it. Where all values between them agree, the error is half a step, not 0; only
+        without noise nothing can move.
         """
         spread = math.sqrt(level * (1 - level) / self.values.shape[1])
         levels = np.clip([level - spread, level, level + spread], 0, 1)
         low, middle, high = np.quantile(self.values, levels, axis=1)
-        return middle, (high - low) / 2
+        error = (high - low) / 2
+        return middle, np.where((error == 0) & (self.noises > 0), self.step / 2, error)
 
 
 def flipped(states: torch.Tensor, noise: float, draw: torch.Generator) -> torch.Tensor:
@@ -72,4 +75,4 @@ def displacement(
             for noise in noises
         ]
     )
-    return Displacement(np.array(noises, dtype=float), values)
+    return Displacement(np.array(noises, dtype=float), values, 1 / states.shape[1])

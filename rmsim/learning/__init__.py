@@ -36,7 +36,13 @@ have shape (samples, layers, n).
 from __future__ import annotations
 
 from rmsim.learning.inference import accuracy, infer, outputs, predict
-from rmsim.learning.measures import Measurement, Quantiles, measure, symmetry_level
+from rmsim.learning.measures import (
+    Measurement,
+    QuantileErrors,
+    Quantiles,
+    measure,
+    symmetry_level,
+)
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.phases import Phases, Relaxed, phases
 from rmsim.learning.state import State, Wiring, initialise, state_of
@@ -46,6 +52,7 @@ __all__ = [
     "Measurement",
     "Parameters",
     "Phases",
+    "QuantileErrors",
     "Quantiles",
     "Relaxed",
     "State",

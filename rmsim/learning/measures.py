@@ -50,24 +50,43 @@ class Quantiles:
         """
         return cls(**{name: _quantile(values, level) for name, level in _LEVELS.items()})
 
+
+@dataclass(frozen=True)
+class QuantileErrors:
+    """Errors of :class:`Quantiles`; None where there are too few samples to tell."""
+
+    median: float | None
+    q25: float | None
+    q75: float | None
+    q05: float | None
+    q95: float | None
+
     @classmethod
-    def errors_of(cls, values: torch.Tensor) -> Quantiles:
+    def of(cls, values: torch.Tensor, resolution: float = 0.0) -> QuantileErrors:
         r"""Return the error of each quantile of independent `values`.
 
         Of P values, the number below the quantile at level p fluctuates by
         :math:`\sqrt{p(1-p)P}`: the error is half the distance of the quantiles at
-        :math:`p \pm \sqrt{p(1-p)/P}`.
+        :math:`p \pm \sqrt{p(1-p)/P}`, together with the `resolution`, half a step of the values:
+        values that all agree do not make it 0. If a level leaves the range from 0 to 1, no value
+        of so few bounds the quantile, and its error is not known.
 
         Examples
         --------
-        >>> round(Quantiles.errors_of(torch.arange(10001.0)).median)  # sqrt(10001)/2
+        >>> round(QuantileErrors.of(torch.arange(10001.0)).median)  # sqrt(10001)/2
         50
+        >>> QuantileErrors.of(torch.ones(10), resolution=0.5)
+        QuantileErrors(median=0.5, q25=0.5, q75=0.5, q05=None, q95=None)
         """
-        found = {}
+        found: dict[str, float | None] = {}
         for name, level in _LEVELS.items():
             spread = math.sqrt(level * (1 - level) / values.numel())
-            low, high = (max(0.0, level - spread), min(1.0, level + spread))
-            found[name] = (_quantile(values, high) - _quantile(values, low)) / 2
+            low, high = level - spread, level + spread
+            if low < 0 or high > 1:
+                found[name] = None
+            else:
+                half = (_quantile(values, high) - _quantile(values, low)) / 2
+                found[name] = math.hypot(half, resolution)
         return cls(**found)
 
 
@@ -97,8 +116,10 @@ class Measurement:
     ----------
     samples : int
         Samples looked at.
-    q_dyn, q_dyn_error : Quantiles
-        Overlap of s' and s* of each sample, and the errors of these quantiles (None: one sample).
+    q_dyn : Quantiles
+        Overlap of s' and s* of each sample.
+    q_dyn_error : QuantileErrors
+        Errors of these quantiles, not below half a step of the overlap, 1/N (None: one sample).
     margin : Quantiles
         Least s_i h_i of each sample at s*, with the field that the rule tests.
     unstable_clamped, unstable_free : float
@@ -117,7 +138,7 @@ class Measurement:
 
     samples: int
     q_dyn: Quantiles
-    q_dyn_error: Quantiles | None
+    q_dyn_error: QuantileErrors | None
     margin: Quantiles
     unstable_clamped: float
     unstable_free: float
@@ -174,11 +195,12 @@ def measure(
             found.setdefault(name, []).append(values)
     all_of = {name: torch.cat(values) for name, values in found.items()}
     watched = parameters.stop == "converged"
+    step = 2 / parameters.neurons  # of the overlap, if one spin differs
     mean = {name: float(values.double().mean()) for name, values in all_of.items()}
     return Measurement(
         samples=len(x),
         q_dyn=Quantiles.of(all_of["q_dyn"]),
-        q_dyn_error=Quantiles.errors_of(all_of["q_dyn"]) if len(x) > 1 else None,
+        q_dyn_error=QuantileErrors.of(all_of["q_dyn"], step / 2) if len(x) > 1 else None,
         margin=Quantiles.of(all_of["margin"]),
         unstable_clamped=mean["clamped"],
         unstable_free=mean["free"],

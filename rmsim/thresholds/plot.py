@@ -10,6 +10,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from rmsim.panels import explain, together
 from rmsim.thresholds.analysis import trends_of
 from rmsim.thresholds.logistic import curve
 from rmsim.thresholds.trend import REJECTED
@@ -24,20 +25,39 @@ def plot_thresholds(data: xr.Dataset, control: str, title: str, path: Path) -> N
     left, right = figure.subplots(1, 2)
     success_panel(left, data, control)
     left.set_title(title, loc="left", fontsize=8)
-    right.errorbar(
-        data["n"], data["threshold"], data["threshold_error"], fmt="o", ms=4, capsize=2, color="k"
-    )
-    sizes = np.geomspace(float(data["n"][0]), float(data["n"][-1]), 100)
-    for trend in trends_of(data)[0]:
-        if trend.p_value >= REJECTED:
-            right.plot(sizes, trend(sizes), lw=1, label=formula(trend.form))
-    right.set(xscale="log", xticks=data["n"].values, xticklabels=[f"{n}" for n in data["n"].values])
-    right.minorticks_off()
-    right.set(xlabel="$N$", ylabel=f"50 % point in {SYMBOLS[control]}")
-    if right.get_legend_handles_labels()[0]:
-        right.legend(fontsize=7)
+    threshold_panel(right, data, control)
     with replacing(path, "plot") as temporary:
         figure.savefig(temporary, dpi=200)
+
+
+def threshold_panel(axis: Axes, data: xr.Dataset, control: str) -> None:
+    """Draw the 50 % point against N with its trends; where there is none, say why."""
+    what = f"50 % point in {SYMBOLS[control]}"
+    there = np.isfinite(data["threshold"].values)
+    reasons = {
+        f"N = {n}": str(data["threshold_status"].sel(n=n).item()).removeprefix("none: ")
+        for n in data["n"].values[~there]
+    }
+    if not there.any():
+        explain(axis, what, reasons)
+        return
+    found = data.isel(n=np.flatnonzero(there))
+    sizes = found["n"].values
+    axis.errorbar(
+        sizes, found["threshold"], found["threshold_error"], fmt="o", ms=4, capsize=2, color="k"
+    )
+    fine = np.geomspace(float(sizes[0]), float(sizes[-1]), 100)
+    for trend in trends_of(data)[0]:
+        if trend.p_value >= REJECTED:
+            axis.plot(fine, trend(fine), lw=1, label=formula(trend.form))
+    axis.set(xscale="log", xlim=(sizes[0] / 1.2, sizes[-1] * 1.2))
+    axis.set(xticks=sizes, xticklabels=[f"{n}" for n in sizes])
+    axis.minorticks_off()
+    axis.set(xlabel="$N$", ylabel=what)
+    if reasons:
+        axis.set_title(f"none at {together(reasons)}", fontsize=8)
+    if axis.get_legend_handles_labels()[0]:
+        axis.legend(fontsize=7)
 
 
 def formula(form: str) -> str:
@@ -62,4 +82,5 @@ def success_panel(axis: Axes, data: xr.Dataset, control: str) -> None:
             axis.plot(fine, fitted, lw=1, color=colour)
     axis.axhline(0.5, color="0.6", lw=0.8)
     axis.set(xlabel=SYMBOLS[control], ylabel="P(fixed point)", ylim=(-0.03, 1.03))
-    axis.legend(title="$N$", fontsize=7, title_fontsize=7)
+    legend = axis.legend(title="$N$", fontsize=7, title_fontsize=7)
+    legend.set_loc("lower right" if np.nanmax(data["success"].values) > 0.5 else "upper right")

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from rmsim.dynamics.summary import HALF_A_SWEEP
 from rmsim.sweep import Sweep, collect
 from rmsim.thresholds.algorithms import Ending
 from rmsim.thresholds.intervals import fraction, interval
@@ -118,7 +119,8 @@ def _quartiles(name: str, values: Array, chosen: Array, dims: tuple[str, str]) -
     """Quartiles of the chosen `values`; the error of each is half the interval of its ranks.
 
     The number of values below the quantile q is binomial, so the ranks q m -+ sqrt(m q (1 - q))
-    enclose it with one standard deviation. A single value has no spread: its error is NaN.
+    enclose it with one standard deviation. A single value has no spread: its error is NaN. Values
+    are whole numbers, and no error is below half a step: some that agree do not prove that all do.
     """
     levels = {"q25": 0.25, "median": 0.5, "q75": 0.75}
     found = {
@@ -135,5 +137,5 @@ def _quartiles(name: str, values: Array, chosen: Array, dims: tuple[str, str]) -
             low, high = np.quantile(ordered, np.clip([q - spread, q + spread], 0, 1))
             found[f"{name}_{level}"][place] = np.quantile(ordered, q)
             if ordered.size > 1:
-                found[f"{name}_{level}_error"][place] = (high - low) / 2
+                found[f"{name}_{level}_error"][place] = max((high - low) / 2, HALF_A_SWEEP)
     return xr.Dataset({key: (dims, value) for key, value in found.items()})
