@@ -7,16 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from figures.claims.claim import Claim, Ours, Relation, not_run
+from figures.claims.accuracy import OURS_NOTE, above, accuracy, drastic
+from figures.claims.claim import Claim, Ours, not_run
 from figures.claims.read import At, Minus, Reading, at, difference, ours, select
-from figures.claims.rules import DRASTIC, DRASTIC_NOTE
 
 _DUALITY = "main text, figure of the duality"
 _ROLE = "SM-G, role of J_D"
 
 #: What the two-layer chain is run with: the paper gives neither.
 _OURS = {"n": 800, "epochs": 20}
-_OURS_NOTE = "The paper gives neither N nor epochs; these are ours."
 _SIZE = "2 x 800 neurons, 20 epochs"
 
 
@@ -30,29 +29,24 @@ def _unable(name: str, symbol: str) -> Claim:
         "jd_lambda_duality",
         at(f"test_accuracy_{name}", **{name: 0.0}, **_OURS),
         tolerance=0.05,
-        note=f"Guessing is right in one of ten. {_OURS_NOTE}",
+        note=f"Guessing is right in one of ten. {OURS_NOTE}",
     )
 
 
 def _sudden(name: str, quantity: str, most: float) -> Claim:
-    return Claim(
+    with_it, without = (
+        at(f"test_accuracy_{name}", **{name: value}, **_OURS) for value in (most, 0.0)
+    )
+    return drastic(
         f"duality in {name}",
         f"test accuracy of two layers at {quantity}, {_SIZE}",
         "suddenly and drastically improves",
-        _DUALITY,
-        DRASTIC,
-        "jd_lambda_duality",
-        Minus(
-            at(f"test_accuracy_{name}", **{name: most}, **_OURS),
-            at(f"test_accuracy_{name}", **{name: 0.0}, **_OURS),
-        ),
-        relation=Relation.ABOVE,
-        note=f"{DRASTIC_NOTE} {_OURS_NOTE}",
+        *(_DUALITY, "jd_lambda_duality", Minus(with_it, without)),
     )
 
 
 def _accuracy(part: str, n: int, jd: float) -> At:
-    return at(f"{part}_accuracy", scheme="full", n=n, jd=jd, epochs=100)
+    return accuracy(part, "full", n, jd)
 
 
 @dataclass(frozen=True)
@@ -74,11 +68,7 @@ class _Spread:
 
 def _positive(key: str, quantity: str, printed: str, read: Reading, note: str = "") -> Claim:
     """Something of trained networks that the paper says is positive."""
-    return Claim(
-        *(key, quantity, printed, _ROLE, "0", "self_coupling", read),
-        relation=Relation.ABOVE,
-        note=note,
-    )
+    return above(key, quantity, printed, _ROLE, read, note=note)
 
 
 def _gain(part: str) -> Minus:

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
+from figures.claims.accuracy import OURS_NOTE, above, accuracy, drastic
 from figures.claims.claim import Claim, Relation
 from figures.claims.read import At, Minus, at
-
-#: Accuracies gained by something that the paper calls drastic; it gives no number.
-DRASTIC = "0.1"
-DRASTIC_NOTE = "'Drastic' is taken as more than 0.1."
 
 _SM_C = "SM-C, approximate training scheme"
 _SM_E = "main text, role of the RM; SM-E, figure of the symmetric rules"
 
 #: What the symmetric rules are run with: the paper gives neither.
 _OURS = {"n": 1600, "epochs": 50}
-_OURS_NOTE = "The paper gives neither N nor epochs; these are ours."
 _SIZE = "N = 1600, 50 epochs"
-
-
-def _scheme(part: str, scheme: str, n: int, jd: float) -> At:
-    return at(f"{part}_accuracy", scheme=scheme, n=n, jd=jd, epochs=100)
 
 
 def _narrow(part: str) -> Claim:
@@ -30,22 +22,19 @@ def _narrow(part: str) -> Claim:
         _SM_C,
         "0",
         "self_coupling",
-        Minus(_scheme(part, "approximate", 400, 0.5), _scheme(part, "full", 400, 0.5)),
+        Minus(accuracy(part, "approximate", 400, 0.5), accuracy(part, "full", 400, 0.5)),
         relation=Relation.SIMILAR,
         tolerance=0.02,
     )
 
 
 def _wide(part: str, n: int) -> Claim:
-    return Claim(
+    return above(
         f"approximate scheme, {n}, {part}",
         f"{part} accuracy of the full minus the approximate scheme, N = {n}, J_D = 0.5",
         "measurable reduction",
         _SM_C,
-        "0",
-        "self_coupling",
-        Minus(_scheme(part, "full", n, 0.5), _scheme(part, "approximate", n, 0.5)),
-        relation=Relation.ABOVE,
+        Minus(accuracy(part, "full", n, 0.5), accuracy(part, "approximate", n, 0.5)),
         note="" if n == 3200 else "The text says N ~ 3200, the figure shows 1600.",
     )
 
@@ -53,25 +42,20 @@ def _wide(part: str, n: int) -> Claim:
 SCHEMES = (
     *(_narrow(part) for part in ("training", "test")),
     *(_wide(part, n) for n in (3200, 1600) for part in ("training", "test")),
-    Claim(
+    above(
         "approximate scheme learns",
         "test accuracy of the approximate scheme, N = 400, J_D = 0.1, against guessing",
         "enables the network to learn at J_D ~ 0.1",
         _SM_C,
-        "0.1",
-        "self_coupling",
-        _scheme("test", "approximate", 400, 0.1),
-        relation=Relation.ABOVE,
+        accuracy("test", "approximate", 400, 0.1),
+        number="0.1",
     ),
-    Claim(
+    above(
         "approximate scheme, weak self-coupling",
         "test accuracy of the approximate minus the full scheme, N = 400, J_D = 0.1",
         "unstable or chaotic in the full model",
         _SM_C,
-        "0",
-        "self_coupling",
-        Minus(_scheme("test", "approximate", 400, 0.1), _scheme("test", "full", 400, 0.1)),
-        relation=Relation.ABOVE,
+        Minus(accuracy("test", "approximate", 400, 0.1), accuracy("test", "full", 400, 0.1)),
     ),
 )
 
@@ -91,21 +75,16 @@ def _no_effect(rule: str, scheme: str, jd: float) -> Claim:
         Minus(_rule(rule, scheme, jd), _rule("asym", scheme, jd)),
         relation=Relation.SIMILAR,
         tolerance=0.02,
-        note=_OURS_NOTE,
+        note=OURS_NOTE,
     )
 
 
 def _boost(rule: str, scheme: str) -> Claim:
-    return Claim(
+    return drastic(
         f"boost {rule} {scheme}",
         f"test accuracy of {rule} at J_D = 0.5 minus J_D = 0, {scheme} scheme, {_SIZE}",
         "drastic improvement",
-        _SM_E,
-        DRASTIC,
-        "symmetric_rules",
-        Minus(_rule(rule, scheme, 0.5), _rule(rule, scheme, 0.0)),
-        relation=Relation.ABOVE,
-        note=f"{DRASTIC_NOTE} {_OURS_NOTE}",
+        *(_SM_E, "symmetric_rules", Minus(_rule(rule, scheme, 0.5), _rule(rule, scheme, 0.0))),
     )
 
 

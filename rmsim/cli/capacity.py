@@ -13,9 +13,9 @@ from rmsim.cli import ranges
 from rmsim.cli.options import bundled
 from rmsim.cli.options import option as _option
 from rmsim.cli.sweep_options import SweepOptions, results_directory, run_from_command
-from rmsim.wording import counted
 from rmtheory import checks
 from rmtheory.errors import InvalidInputError
+from rmtheory.wording import counted
 
 if TYPE_CHECKING:
     import xarray as xr

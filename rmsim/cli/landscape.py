@@ -10,10 +10,10 @@ import typer
 from rmsim.cli.data import DataOption
 from rmsim.cli.options import DeviceOption, SeedOption
 from rmsim.cli.train import read_run
-from rmsim.wording import counted
 from rmtheory import checks
 from rmtheory.cli import output as io
 from rmtheory.errors import InvalidInputError
+from rmtheory.wording import counted
 
 _MEANING = {
     "curvature_mean": "mean of the largest path curvature over pairs; 1 is a shortest path",

@@ -22,7 +22,7 @@ _MEANING = {
     "at_distance_1": "fixed points at distance 1, counted",
     "at_distance_2": "fixed points at distance 2, counted",
     "distances": "distances d per neuron",
-    "entropies": "S(d) per neuron there by TAP (None: the curve does not reach d)",
+    "entropies": "S(d) per neuron there by TAP (none: the curve does not reach d)",
     "least_distance": "where the curve ends",
     "min_margin": "least s h of the fixed point",
     "wall_time": "seconds",

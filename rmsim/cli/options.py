@@ -23,6 +23,15 @@ def option(name: str, metavar: str, text: str) -> Any:
 SeedOption = Annotated[str, option("--seed", "SEED", "Seed of all random numbers.")]
 DeviceOption = Annotated[str, option("--device", "NAME", "auto, cpu, cuda or cuda:0.")]
 DtypeOption = Annotated[str, option("--dtype", "TYPE", "float32 or float64.")]
+DrOption = Annotated[
+    str | None, option("--dr", "SPEED", "Growth of the reinforcement (rbp), .01 by default.")
+]
+R0Option = Annotated[
+    str | None, option("--r0", "NUMBER", "First reinforcement (rbp), 0 by default.")
+]
+EtaOption = Annotated[
+    str | None, option("--eta", "STEP", "Size of the steps (likelihood), .3 by default.")
+]
 
 
 def bundled(command: Callable[..., None]) -> Callable[..., None]:

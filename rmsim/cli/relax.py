@@ -8,10 +8,10 @@ import typer
 
 from rmsim.cli.options import DeviceOption, DtypeOption, SeedOption
 from rmsim.cli.options import option as _option
-from rmsim.wording import counted
 from rmtheory import checks
 from rmtheory.cli import output as io
 from rmtheory.errors import InvalidInputError
+from rmtheory.wording import counted
 
 _MEANING = {
     "fixed_point_fraction": "reach a fixed point, margins checked in float64",

@@ -78,9 +78,14 @@ def shown(value: object, error: object = None) -> str:
     --------
     >>> shown(85.4494, 0.7312), shown(0.25), shown(None), shown(1234567)
     ('85.45 ± 0.73', '0.25', 'none', '1234567')
+    >>> shown([0.02, 0.1]), shown([0.0512345678, None])
+    ('0.02, 0.1', '0.0512346, none')
     """
     if value is None:
         return "none"
+    if isinstance(value, list):
+        errors = error if isinstance(error, list) else [error] * len(value)
+        return ", ".join(shown(one, its) for one, its in zip(value, errors, strict=True))
     if isinstance(value, float) and isinstance(error, float) and error > 0:
         decimals = max(0, 1 - math.floor(math.log10(error)))
         return f"{value:.{decimals}f} ± {error:.{decimals}f}"

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from rmsim.cli.options import DeviceOption, DtypeOption, SeedOption
+from rmsim.cli.options import (
+    DeviceOption,
+    DrOption,
+    DtypeOption,
+    EtaOption,
+    R0Option,
+    SeedOption,
+)
 from rmsim.cli.options import option as _option
 from rmtheory import checks
 from rmtheory.cli import output as io
@@ -36,15 +43,9 @@ def solve_command(
     lam: io.LamOption = None,
     lam_left: io.LamLeftOption = None,
     lam_right: io.LamRightOption = None,
-    dr: Annotated[
-        str | None, _option("--dr", "SPEED", "Growth of the reinforcement (rbp), .01 by default.")
-    ] = None,
-    r0: Annotated[
-        str | None, _option("--r0", "NUMBER", "First reinforcement (rbp), 0 by default.")
-    ] = None,
-    eta: Annotated[
-        str | None, _option("--eta", "STEP", "Size of the steps (likelihood), .3 by default.")
-    ] = None,
+    dr: DrOption = None,
+    r0: R0Option = None,
+    eta: EtaOption = None,
     decay: Annotated[
         str | None,
         _option("--decay", "NUMBER", "Steps eta/(1 + decay t) (likelihood), 0 by default."),

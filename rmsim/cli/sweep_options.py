@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rmsim.cli.options import DeviceOption, DtypeOption, SeedOption
-from rmsim.wording import counted
 from rmtheory import checks
 from rmtheory.cli import output as io
 from rmtheory.cli.progress import weighing
 from rmtheory.errors import InvalidInputError, RMError, StorageError
 from rmtheory.files import describe, remedy
+from rmtheory.wording import counted
 
 if TYPE_CHECKING:  # xarray takes its time to import, and --help needs none of it
     from rmsim.sweep import Backend, Report, Sweep

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rmsim.cli import ranges
-from rmsim.cli.options import bundled
+from rmsim.cli.options import DrOption, EtaOption, R0Option, bundled
 from rmsim.cli.options import option as _option
 from rmsim.cli.sweep_options import SweepOptions, results_directory, run_from_command
-from rmsim.wording import counted
 from rmtheory import checks
 from rmtheory.cli import output as io
 from rmtheory.errors import InvalidInputError
+from rmtheory.wording import counted
 
 if TYPE_CHECKING:
     from rmsim.thresholds import Design
@@ -52,16 +52,9 @@ def thresholds_command(
     max_sweeps: Annotated[
         str, _option("--max-sweeps", "COUNT", "The cap, on which the threshold depends.")
     ] = "1000",
-    dr: Annotated[
-        str | None,
-        _option("--dr", "SPEED", "Growth of the reinforcement (rbp), .01 by default; quote it."),
-    ] = None,
-    r0: Annotated[
-        str | None, _option("--r0", "NUMBER", "First reinforcement (rbp), 0 by default.")
-    ] = None,
-    eta: Annotated[
-        str | None, _option("--eta", "STEP", "Size of the steps (likelihood), .3 by default.")
-    ] = None,
+    dr: DrOption = None,
+    r0: R0Option = None,
+    eta: EtaOption = None,
     batch: Annotated[
         str, _option("--batch", "COUNT", "Samples computed as one piece of work.")
     ] = "25",

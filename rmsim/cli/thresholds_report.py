@@ -14,7 +14,7 @@ import xarray as xr
 from rmsim import compare
 from rmsim.cli.report import shown
 from rmsim.thresholds import Design, Limit, Trend
-from rmsim.wording import counted
+from rmtheory.wording import counted
 
 _AT_THRESHOLD = ("threshold", "threshold_error", "width", "width_error", "fit_p_value")
 _AT_POINT = (
@@ -113,7 +113,7 @@ def print_table(title: str, design: Design, answer: Mapping[str, Any]) -> None:
         a, b = shown(trend["a"], trend["a_error"]), shown(trend["b"], trend["b_error"])
         typer.echo(
             f"trend {trend['form']}: a = {a}, b = {b}, "
-            f"chi^2 = {trend['chi2']:.1f} for {counted(trend['dof'], 'degree of freedom')}"
+            f"chi^2 = {trend['chi2']:.1f} for {counted(trend['dof'], 'degree')} of freedom"
         )
     limit = answer["limit"]
     value = "" if limit["value"] is None else f"{shown(limit['value'], limit['error'])}, "

@@ -10,11 +10,11 @@ import typer
 from rmsim.cli.baseline import DatasetOption, TestOption, TrainOption
 from rmsim.cli.data import DataOption, read_dataset, show_rows
 from rmsim.cli.options import DeviceOption, SeedOption
-from rmsim.wording import counted
 from rmtheory import checks
 from rmtheory.cli import output as io
 from rmtheory.errors import InvalidInputError
 from rmtheory.files import write_text
+from rmtheory.wording import counted
 
 if TYPE_CHECKING:  # torch takes seconds to import
     import torch

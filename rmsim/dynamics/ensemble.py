@@ -16,9 +16,9 @@ from rmsim.dynamics.result import Relaxation, join
 from rmsim.dynamics.step import checked_update
 from rmsim.network import Network
 from rmsim.randomness import checked_seed, generator
-from rmsim.wording import counted
 from rmtheory import checks
 from rmtheory.errors import InvalidInputError
+from rmtheory.wording import counted
 
 #: Bytes of couplings at a time. On a CPU they should stay in the cache from sweep to sweep.
 _SPACE = {"cpu": 2**25, "cuda": 2**31}

@@ -9,9 +9,9 @@ import torch
 from rmsim.dynamics.step import synchronous
 from rmsim.landscape import Evolve, Relax
 from rmsim.learning import Parameters, State, infer
-from rmsim.wording import counted
 from rmtheory import checks
 from rmtheory.errors import InvalidInputError
+from rmtheory.wording import counted
 
 #: Sweeps after which a state counts as the attractor, fixed point or not.
 MOST_SWEEPS = 200

@@ -13,8 +13,8 @@ from rmsim.sweep.definition import Sweep, Task
 from rmsim.sweep.directory import Directory
 from rmsim.sweep.local import Backend, Local, Note
 from rmsim.sweep.task import Failed
-from rmsim.wording import counted
 from rmtheory.errors import UnreadableDataError
+from rmtheory.wording import counted
 
 
 @dataclass(frozen=True)
