@@ -93,11 +93,9 @@ class Dask:
     @contextmanager
     def _connected(self, connect: Callable[..., Any]) -> Iterator[Any]:
         try:
-            client = connect(
-                _scheduler_address(self.address, self.timeout),
-                timeout=self.timeout,
-                set_as_default=False,
-            )
+            address = _scheduler_address(self.address, self.timeout)
+            _demand_address(address)
+            client = connect(address, timeout=self.timeout, set_as_default=False)
         except (OSError, TimeoutError, ValueError, ImportError) as problem:
             allowed = f"the address of a Dask scheduler that answers within {self.timeout:g} s"
             raise InvalidInputError("dask", self.address, allowed) from problem
@@ -177,6 +175,13 @@ def _scheduler_address(address: str, timeout: float) -> str:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.1)
+
+
+def _demand_address(address: str) -> None:
+    """Raise ValueError or OSError if `address` can be nobody's: a client made with it hangs."""
+    from distributed.comm.addressing import resolve_address
+
+    resolve_address(address)
 
 
 def _wait_for_workers(client: Any, address: str, note: Note) -> None:
