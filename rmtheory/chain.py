@@ -110,6 +110,14 @@ class Chain:
             raise InvalidInputError("layers", "inf", "finite for this quantity")
         return int(self.layers)
 
+    def refuse_beyond(self, most: float) -> None:
+        """Refuse couplings whose size is above `most`, where floating point would overflow."""
+        for name in ("jd", "lam_left", "lam_right"):
+            value = getattr(self.exact, name)
+            if abs(value) > most:
+                allowed = f"of size at most {most:g} for this quantity"
+                raise InvalidInputError(name, decimal_string(value), allowed)
+
     def parameters(self) -> dict[str, int | str]:
         """The defining numbers as JSON values: decimal strings, and ``inf`` for infinite L."""
         return {

@@ -29,7 +29,9 @@ class InvalidInputError(RMError, ValueError):
         self.argument = argument
         self.value = value
         self.allowed = allowed
-        shown = value if isinstance(value, str) and value else repr(value)
+        # Text as it was typed, unless nobody would see where it begins or ends.
+        plain = isinstance(value, str) and value and value == " ".join(value.split())
+        shown = value if plain else repr(value)
         super().__init__(f"{argument} must be {allowed}, got {shown}")
 
     def __reduce__(self) -> tuple[type[InvalidInputError], tuple[str, object, str]]:

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shlex
 from pathlib import Path
 
 import mpmath
@@ -162,6 +163,54 @@ def test_parameters_are_printed_in_full(capsys: pytest.CaptureFixture[str]) -> N
         "lam_left": "1e-30",
         "lam_right": "1e-30",
     }
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("annealed --jd ' '", "jd must be a finite real number, got ' '"),
+        (
+            "stability --jd -1e200",
+            "jd must be of size at most 1e+150 for this quantity, got -1e200",
+        ),
+        ("stability --root --jd .1", "jd must be absent with --root, which finds J_D, got .1"),
+        ("stability --root --layers 2", "layers must be 1 with --root, got 2"),
+        ("local-entropy --jd .1 --d .1 --y 2 --q0 --method foo", "method must be integral or rep"),
+        ("local-entropy --jd .1 --d .1 --y 2 --q0 --method replicated", "integral with --q0, got"),
+        (
+            "local-entropy --layers 2 --jd .1 --lam 1e200 --d .1 --y 3",
+            "lam_left must be of size at",
+        ),
+        ("second-moment --jd .1 --n 100000", "the sum over 1 layer would have 1.0e+05 terms"),
+    ],
+)
+def test_what_would_be_ignored_or_overflow_is_refused(
+    line: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(shlex.split(line)) == 2
+    told = capsys.readouterr().err
+    assert words in told
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize("out", ["none/x.json", "folder", "/dev/null", "file/x.json"])
+@pytest.mark.parametrize("command", ["critical --layers 2 --jd 0", "derive annealed --layers 2"])
+def test_a_target_that_cannot_be_written_is_refused_before_the_work(
+    command: str,
+    out: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def work(*_: object, **__: object) -> None:
+        raise AssertionError("the work has begun")
+
+    monkeypatch.setattr("rmtheory.local_entropy.critical.critical_coupling", work)
+    monkeypatch.setattr("rmtheory.symbolic.derive", work)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    assert run([*command.split(), "--out", str(tmp_path / out)]) == 2
+    assert "out must be a" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,9 +13,8 @@ from rmtheory.chain import Chain
 from rmtheory.cli import output as io
 from rmtheory.cli.local_entropy import required
 from rmtheory.cli.progress import counting
+from rmtheory.cli.targets import check_folder, check_picture
 from rmtheory.errors import InvalidInputError, NotConvergedError
-
-_PICTURES = (".png", ".pdf", ".svg")
 
 
 def curve(
@@ -25,9 +23,15 @@ def curve(
     lam: io.LamOption = None,
     lam_left: io.LamLeftOption = None,
     lam_right: io.LamRightOption = None,
-    d_min: Annotated[str, typer.Option("--d-min", metavar="NUMBER")] = "1e-3",
-    d_max: Annotated[str, typer.Option("--d-max", metavar="NUMBER")] = "0.45",
-    points: Annotated[str, typer.Option("--points", metavar="COUNT")] = "40",
+    d_min: Annotated[
+        str, typer.Option("--d-min", metavar="NUMBER", help="Least distance.")
+    ] = "1e-3",
+    d_max: Annotated[
+        str, typer.Option("--d-max", metavar="NUMBER", help="Largest distance, below 1/2.")
+    ] = "0.45",
+    points: Annotated[
+        str, typer.Option("--points", metavar="COUNT", help="Number of distances.")
+    ] = "40",
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="netCDF file to write.")
     ] = None,
@@ -98,25 +102,6 @@ def _q0_lost(chain: Chain, data: Any) -> str:
         return str(q0_loss(chain.exact.jd))
     except NotConvergedError as problem:
         return f"none ({problem})"
-
-
-def check_picture(path: Path | None) -> None:
-    """Refuse a picture that cannot be drawn or written before the work begins."""
-    if path is None:
-        return
-    check_folder("plot", path)
-    if path.suffix.lower() not in _PICTURES:
-        raise InvalidInputError("plot", str(path), f"a file ending in {', '.join(_PICTURES)}")
-
-
-def check_folder(argument: str, path: Path) -> None:
-    """Refuse a target that cannot be written before the work begins."""
-    if not path.parent.is_dir():
-        raise InvalidInputError(argument, str(path), "a file in a folder that exists")
-    if path.is_dir():
-        raise InvalidInputError(argument, str(path), "a file, not a folder")
-    if not os.access(path.parent, os.W_OK):
-        raise InvalidInputError(argument, str(path), "a file in a folder that can be written")
 
 
 def _distance(argument: str, text: str) -> float:

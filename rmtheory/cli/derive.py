@@ -9,6 +9,7 @@ import typer
 
 from rmtheory import checks
 from rmtheory.cli import output as io
+from rmtheory.cli.targets import check_out
 from rmtheory.files import write_text
 
 
@@ -19,7 +20,10 @@ def derive(
         str, typer.Option("--format", metavar="FORMAT", help="latex, text or python.")
     ] = "text",
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write to this file instead.")
+        Path | None,
+        typer.Option(
+            "--out", metavar="FILE", help="Write to this file instead.", callback=check_out
+        ),
     ] = None,
 ) -> None:
     """Derive the formulas symbolically, from the definition of the count, and print every step.

@@ -62,8 +62,13 @@ def local_entropy(
     from rmtheory.local_entropy.results import local_entropy as evaluate
 
     chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
+    if method not in ("integral", "replicated"):
+        raise InvalidInputError("method", method, "integral or replicated")
     if q0:
         from rmtheory.local_entropy.broken_results import broken_entropy
+
+        if method != "integral":
+            raise InvalidInputError("method", method, "integral with --q0")
 
         refuse_digits(digits)
         broken = broken_entropy(chain, required("d", d), required("y", y))
@@ -71,8 +76,6 @@ def local_entropy(
         title = f"Local entropy of {chain} at d = {d}, y = {y}, with q0"
         broken_report(title, parameters, broken, at_ystar=False).show(json, out)
         return
-    if method not in ("integral", "replicated"):
-        raise InvalidInputError("method", method, "integral or replicated")
     point = evaluate(
         chain,
         required("d", d),

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from rmtheory.chain import Chain
+from rmtheory.cli.targets import check_out
 from rmtheory.errors import InvalidInputError
 from rmtheory.estimate import Estimate
 from rmtheory.files import write_text
@@ -41,7 +42,10 @@ DigitsOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 OutOption = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="Also write the JSON to this file.")
+    Path | None,
+    typer.Option(
+        "--out", metavar="FILE", help="Also write the JSON to this file.", callback=check_out
+    ),
 ]
 SizeOption = Annotated[
     str | None, typer.Option("--n", metavar="N", help="Neurons a layer, for finite N.")

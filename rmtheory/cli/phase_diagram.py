@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rmtheory import checks
-from rmtheory.cli.curve import check_folder, check_picture
 from rmtheory.cli.local_entropy import required
 from rmtheory.cli.progress import counting
 from rmtheory.cli.run import if_interrupted
+from rmtheory.cli.targets import check_folder, check_picture
 from rmtheory.errors import InvalidInputError, UnreadableDataError
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ import typer
 
 from rmtheory import checks
 from rmtheory.cli import output as io
+from rmtheory.errors import InvalidInputError
 from rmtheory.estimate import Estimate, Tier
 
 
@@ -35,6 +36,12 @@ def stability(
 
     wanted = checks.integer("digits", digits, 1, checks.MAX_DIGITS)
     if root:
+        given = {"jd": jd, "lam": lam, "lam_left": lam_left, "lam_right": lam_right}
+        for name, text in given.items():
+            if text is not None:
+                raise InvalidInputError(name, text, "absent with --root, which finds J_D")
+        if checks.layers(layers) != 1:
+            raise InvalidInputError("layers", layers, "1 with --root")
         io.Report(
             "Loss of stability of the core module",
             {"layers": 1},

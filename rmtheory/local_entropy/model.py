@@ -26,6 +26,9 @@ class LocalModel:
 
     chain: Chain
 
+    def __post_init__(self) -> None:
+        self.chain.refuse_beyond(1e100)
+
     @property
     def deep(self) -> bool:
         """Whether the transfer operator is used: three layers or more."""

@@ -93,6 +93,7 @@ def stability(chain: Chain, digits: int = 15, *, tier: Tier | None = None) -> St
     0.067902358956195535265 ± 6e-22 True
     """
     digits = checks.digits(digits)
+    chain.refuse_beyond(1e150)
     if tier is None:
         tier = Tier.CERTIFIED if have_flint() else Tier.VERIFIED
     eigenvalues = _eigenvalues(chain, digits, tier)

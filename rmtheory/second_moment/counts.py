@@ -12,6 +12,7 @@ from rmtheory import checks
 from rmtheory.chain import Chain
 from rmtheory.errors import InvalidInputError
 from rmtheory.second_moment.patterns import MOST_LAYERS
+from rmtheory.wording import counted
 
 Counts = NDArray[np.int64]
 
@@ -30,9 +31,11 @@ def checked_size(chain: Chain, n: int, most_terms: int) -> tuple[int, int]:
     terms = number_of_terms(layers, size)
     if terms > most_terms:
         raise InvalidInputError(
-            "n", size, f"smaller: the sum over {layers} layers would have {terms:.1e} terms, "
-            f"more than the limit of {most_terms:.0e}"
-        )  # fmt: skip
+            "n",
+            size,
+            f"smaller: the sum over {counted(layers, 'layer')} would have {terms:.1e} terms, "
+            f"more than the limit of {most_terms:.0e}",
+        )
     return layers, size
 
 
