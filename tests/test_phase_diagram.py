@@ -183,6 +183,19 @@ def test_the_command_goes_on_and_keeps_what_others_have_left(
     assert store.load(target).attrs["parameters_hash"] == Request(5, 1e-3).key
 
 
+def test_targets_in_the_way_of_each_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    same = str(tmp_path / "a.png")
+    for command in (["phase-diagram"], ["curve", "--jd", ".1"]):
+        assert run([*command, "--out", same, "--plot", same]) == 2
+        assert "plot must be another file than that of --out" in capsys.readouterr().err
+    (tmp_path / "pd.nc.parts").write_text("a file of mine")
+    assert _command(tmp_path) == 2
+    assert "out must be in a folder that can be written (File exists)" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["pd.nc.parts"]
+
+
 def test_one_layer_has_no_phase_diagram(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _command(tmp_path, "--layers", "1") == 2
     assert "layers must be an integer >= 2 or inf for the phase diagram, got 1" in (

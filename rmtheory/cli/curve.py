@@ -13,8 +13,10 @@ from rmtheory.chain import Chain
 from rmtheory.cli import output as io
 from rmtheory.cli.local_entropy import required
 from rmtheory.cli.progress import counting
+from rmtheory.cli.run import if_interrupted
 from rmtheory.cli.targets import check_folder, check_picture
 from rmtheory.errors import InvalidInputError, NotConvergedError
+from rmtheory.wording import counted
 
 
 def curve(
@@ -50,15 +52,16 @@ def curve(
     from rmtheory import provenance, store
     from rmtheory.local_entropy.curve import CurveStoppedError
     from rmtheory.local_entropy.curve import curve as follow
+    from rmtheory.local_entropy.results import distance
 
     chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
-    low, high = (_distance(name, text) for name, text in (("d_min", d_min), ("d_max", d_max)))
+    low, high = float(distance(d_min, "d_min")), float(distance(d_max, "d_max"))
     count = checks.integer("points", points, 2, 10_000)
     if low >= high:
         raise InvalidInputError("d_min", d_min, f"below d_max = {d_max}")
     target = Path(required("out", None if out is None else str(out)))
     check_folder("out", target)
-    check_picture(plot)
+    check_picture(plot, target)
     parameters = {**chain.parameters(), "d_min": low, "d_max": high, "points": count}
     begun = time.perf_counter()
 
@@ -68,12 +71,16 @@ def curve(
         )
         store.save(data.assign_attrs(attributes), target)
 
-    with counting(f"{chain}", count) as progress:
+    with (
+        if_interrupted(lambda: f"nothing is written to {target}"),
+        counting(f"{chain}", count) as progress,
+    ):
         try:
             data = follow(chain, np.geomspace(low, high, count).tolist(), on_point=progress)
         except CurveStoppedError as stopped:
             write(stopped.found, complete=False)
-            raise
+            kept = f"{counted(stopped.found.sizes['d'], 'point')} of {count} are in {target}"
+            raise NotConvergedError(f"{stopped}; {kept}") from stopped
     lost = _q0_lost(chain, data)
     write(data.assign_attrs(q0_lost_at=lost), complete=True)
     if plot is not None:
@@ -102,10 +109,3 @@ def _q0_lost(chain: Chain, data: Any) -> str:
         return str(q0_loss(chain.exact.jd))
     except NotConvergedError as problem:
         return f"none ({problem})"
-
-
-def _distance(argument: str, text: str) -> float:
-    value = checks.exact_real(argument, text)
-    if not 0 < 2 * value < 1:
-        raise InvalidInputError(argument, text, "strictly between 0 and 1/2")
-    return float(value)

@@ -57,7 +57,7 @@ def phase_diagram(
         raise InvalidInputError("layers", layers, "an integer >= 2 or inf for the phase diagram")
     target = Path(required("out", None if out is None else str(out)))
     check_folder("out", target)
-    check_picture(plot)
+    check_picture(plot, target)
     request = Request(
         checks.integer("points", points, 3, 1000), float(checks.exact_real("width", width)), count
     )

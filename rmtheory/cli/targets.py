@@ -10,10 +10,12 @@ from rmtheory.errors import InvalidInputError
 _PICTURES = (".png", ".pdf", ".svg")
 
 
-def check_picture(path: Path | None) -> None:
-    """Refuse a picture that cannot be drawn or written before the work begins."""
+def check_picture(path: Path | None, out: Path) -> None:
+    """Refuse a picture that cannot be drawn or written, or in place of the data."""
     if path is None:
         return
+    if path.resolve() == out.resolve():
+        raise InvalidInputError("plot", str(path), "another file than that of --out")
     check_folder("plot", path)
     if path.suffix.lower() not in _PICTURES:
         raise InvalidInputError("plot", str(path), f"a file ending in {', '.join(_PICTURES)}")

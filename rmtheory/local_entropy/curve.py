@@ -7,14 +7,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import xarray as xr
 
-from rmtheory import checks
 from rmtheory.chain import Chain
 from rmtheory.errors import InvalidInputError, NotConvergedError, RMError
 from rmtheory.estimate import Estimate
 from rmtheory.local_entropy.asymptotics import small_distance
 from rmtheory.local_entropy.continuation import CurveTracker
 from rmtheory.local_entropy.model import LocalModel
-from rmtheory.local_entropy.results import YStar, ystar
+from rmtheory.local_entropy.results import YStar, distance, ystar
 from rmtheory.local_entropy.verdict import default_tol
 
 
@@ -56,8 +55,7 @@ def curve(
         If the branch is lost; its attribute ``found`` keeps what was solved.
     """
     for d in distances:
-        if not 0 < checks.exact_real("d", d) < 0.5:
-            raise InvalidInputError("d", d, "strictly between 0 and 1/2")
+        distance(d)
     if not len(distances):
         raise InvalidInputError("distances", "nothing", "at least one distance")
     model = LocalModel(chain)

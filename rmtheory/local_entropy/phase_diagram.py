@@ -277,7 +277,7 @@ def _read(path: Path) -> BoundaryPoint | None:
     try:
         stored = json.loads(path.read_text("utf-8"))
         return BoundaryPoint(**{**stored, "qhat": tuple(stored["qhat"])})
-    except (FileNotFoundError, ValueError, TypeError, KeyError):
+    except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError):
         return None
 
 

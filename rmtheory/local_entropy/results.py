@@ -100,7 +100,7 @@ def local_entropy(
     >>> print(point.phi.rounded(10), point.internal.rounded(10))
     0.03282716839 ± 6e-12 0.01875642059 ± 6e-12
     """
-    exact_d, exact_y = _distance(d), _replicas(y)
+    exact_d, exact_y = distance(d), _replicas(y)
     if method == "replicated":
         return _replicated(chain, exact_d, exact_y, digits)
     if method != "integral":
@@ -165,7 +165,7 @@ def ystar(
     >>> print(point.y_star.rounded(8), point.internal.rounded(10))
     5.6650063 ± 6e-8 0.02904414440 ± 6e-12
     """
-    exact_d = _distance(d)
+    exact_d = distance(d)
     _check_curve(chain)
     model, precise = LocalModel(chain), _wants_precise(chain, digits)
     tracker = CurveTracker(model) if tracker is None else tracker
@@ -207,12 +207,13 @@ def ystar_from(chain: Chain, d: float, solved: Refined) -> YStar:
     )
 
 
-def _distance(d: checks.RealLike) -> Fraction:
-    exact = checks.exact_real("d", d)
+def distance(d: checks.RealLike, argument: str = "d") -> Fraction:
+    """Return a distance between clusters, checked."""
+    exact = checks.exact_real(argument, d)
     if not 0 < 2 * exact < 1:
-        raise InvalidInputError("d", d, "strictly between 0 and 1/2")
+        raise InvalidInputError(argument, d, "strictly between 0 and 1/2")
     if float(exact) < LEAST_D:
-        raise InvalidInputError("d", d, f"at least {LEAST_D:g}")
+        raise InvalidInputError(argument, d, f"at least {LEAST_D:g}")
     return exact
 
 
