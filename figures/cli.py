@@ -162,6 +162,7 @@ def _announce(
 
 def _report(folder: Path, publish: bool) -> int:
     """Write the report; 1 if a figure failed, since the page then lacks something."""
+    from figures.figure import Scale
     from figures.registry import FIGURES
     from figures.report import gather, write
 
@@ -171,8 +172,12 @@ def _report(folder: Path, publish: bool) -> int:
     if publish:
         from figures.report.publish import publish as write_pages
 
-        for path in write_pages(report.results):
+        current = {figure.key(scale) for figure in FIGURES.values() for scale in Scale}
+        paths, dropped = write_pages(report.results, current)
+        for path in paths:
             typer.echo(f"published: {path}")
+        for name in dropped:
+            print(f"{NAME}: {name} is not published: make it again", file=sys.stderr)
     for entry in report.failed:
         fail(NAME, f"{entry.figure.name} failed: {entry.message}", 1)
     return 1 if report.failed else 0

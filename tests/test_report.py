@@ -21,6 +21,7 @@ from figures.failures import Failure, failures, remember
 from figures.figure import Figure, Scale
 from figures.registry import FIGURES
 from figures.report import Results, Run, State, gather, write
+from figures.report import publish as publishing
 from figures.report.markdown import claims_table, sections_table
 from figures.report.publish import PAGE, README, RESULTS, reproduce_page, with_headline
 from rmtheory import NotConvergedError, store
@@ -291,17 +292,41 @@ def test_damaged_notes_of_failures_do_no_harm(tmp_path: Path) -> None:
     assert list(failures(tmp_path)) == ["b"]
 
 
-def test_results_of_other_data_sets_are_kept() -> None:
-    run = Run("quick", "0", "c", "no", "today", 1.0)
+def test_results_of_other_data_sets_are_kept_while_they_are_current() -> None:
+    run = Run("quick", "0", "c", "no", "today", 1.0, "key")
     stability, counts = "loss of stability", "fixed points without self-coupling"
     earlier = Results(
         {stability: Ours(1.0, 0.1), counts: Ours(2.0, 0.1), "gone": Ours(3.0, 0.1)},
         {"stability": run, "counts": run},
     )
     newer = replace(run, date="tomorrow")
-    together = Results({}, {"stability": newer}).over(earlier)
+    these = Results({}, {"stability": newer})
+    together = these.over(earlier, {"key"})
     assert together.numbers == {counts: Ours(2.0, 0.1)}  # its own claims are asked again
     assert together.runs == {"counts": run, "stability": newer}
+    assert these.over(earlier, {"key of another version"}) == these
+
+
+def test_published_runs_say_which_version_made_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else `publish` could not tell whether their numbers are still ours."""
+    published = Results.from_json(RESULTS.read_text("utf-8"))
+    assert all(len(run.key) == 64 for run in published.runs.values())
+    for name, file in (("RESULTS", RESULTS), ("PAGE", PAGE), ("README", README)):
+        copy = tmp_path / file.name
+        copy.write_bytes(file.read_bytes())
+        monkeypatch.setattr(publishing, name, copy)
+    none = Results({}, {})
+    keys = {run.key for run in published.runs.values()}
+    assert publishing.publish(none, keys)[1] == []
+    assert (tmp_path / RESULTS.name).read_bytes() == RESULTS.read_bytes()
+    gone = published.runs["stability"].key
+    assert publishing.publish(none, keys - {gone})[1] == ["stability"]
+    assert (
+        "loss of stability"
+        not in Results.from_json((tmp_path / "results.json").read_text()).numbers
+    )
 
 
 def test_published_pages_are_what_the_claims_give() -> None:

@@ -7,6 +7,7 @@ test renders them again, so neither can be edited by hand, nor lag behind the cl
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 from figures.claims import SECTIONS
@@ -68,15 +69,26 @@ def with_headline(readme: str, results: Results) -> str:
     return pattern.sub(lambda _: f"{_BEGIN}\n\n{headline(results)}\n{_END}", readme)
 
 
-def publish(results: Results) -> tuple[Path, ...]:
+def publish(results: Results, current: Collection[str]) -> tuple[tuple[Path, ...], list[str]]:
     """Write results.json, reproduce.md and the table of the README.
 
-    Data sets that these results lack keep the numbers that were published of them.
+    Data sets that these results lack keep the numbers that were published of them, if the keys of
+    their runs are `current`.
+
+    Returns
+    -------
+    files : tuple of Path
+        What was written.
+    dropped : list of str
+        Data sets whose numbers are no longer published.
     """
+    before: list[str] = []
     if RESULTS.exists():
-        results = results.over(Results.from_json(RESULTS.read_text("utf-8")))
+        earlier = Results.from_json(RESULTS.read_text("utf-8"))
+        before = list(earlier.runs)
+        results = results.over(earlier, current)
     readme = with_headline(README.read_text("utf-8"), results)
     write_text(RESULTS, results.to_json())
     write_text(PAGE, reproduce_page(results))
     write_text(README, readme)
-    return RESULTS, PAGE, README
+    return (RESULTS, PAGE, README), [name for name in before if name not in results.runs]

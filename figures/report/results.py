@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 
 import xarray as xr
@@ -21,6 +21,8 @@ class Run:
     dirty: str
     date: str
     seconds: float
+    #: Hash of parameters and version of the figure, see :meth:`figures.figure.Figure.key`.
+    key: str = ""
 
     @classmethod
     def of(cls, data: xr.Dataset) -> Run:
@@ -33,6 +35,7 @@ class Run:
             attributes.get("git_dirty", "unknown"),
             attributes.get("date", "unknown"),
             float(attributes.get("wall_time_seconds", "nan")),
+            attributes.get("parameters_hash", ""),
         )
 
     @property
@@ -68,16 +71,23 @@ class Results:
         verdicts = [self.judged(claim).verdict for claim in SECTIONS[title]]
         return {verdict: verdicts.count(verdict) for verdict in Verdict}
 
-    def over(self, earlier: Results) -> Results:
-        """Return these results, and the earlier ones of data sets that are not among these."""
+    def over(self, earlier: Results, current: Collection[str]) -> Results:
+        """Return these results, and the earlier ones of data sets that are not among these.
+
+        Earlier ones are kept only if their key is `current`: what other parameters or another
+        version of a figure gave is not our number any more.
+        """
         kept = {
+            name: run
+            for name, run in earlier.runs.items()
+            if name not in self.runs and run.key in current
+        }
+        numbers = {
             claim.key: earlier.numbers[claim.key]
             for claim in CLAIMS
-            if claim.data not in self.runs and claim.key in earlier.numbers
+            if claim.data in kept and claim.key in earlier.numbers
         }
-        return Results(
-            {**kept, **self.numbers}, dict(sorted({**earlier.runs, **self.runs}.items()))
-        )
+        return Results({**numbers, **self.numbers}, dict(sorted({**kept, **self.runs}.items())))
 
     def to_json(self) -> str:
         """Return everything as JSON."""
