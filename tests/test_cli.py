@@ -4,6 +4,8 @@ import errno
 import json
 import os
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import mpmath
@@ -191,6 +193,21 @@ def test_what_would_be_ignored_or_overflow_is_refused(
     told = capsys.readouterr().err
     assert words in told
     assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_terminal_without_the_characters(more: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "rmtheory", "annealed", "--jd", ".1", *more],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+    assert "0.0766421704449190" in done.stdout
+    if more:
+        assert json.loads(done.stdout)["entropy"]["tier"]
 
 
 @pytest.mark.parametrize("out", ["none/x.json", "folder", "/dev/null", "file/x.json"])

@@ -7,6 +7,7 @@ Ctrl-C also sets in order: temporary files are removed, processes ended.
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -52,6 +53,7 @@ def if_interrupted(sentence: Callable[[], str]) -> Iterator[None]:
 
 def run_app(app: typer.Typer, name: str, arguments: Sequence[str] | None = None) -> int:
     """Run `app` under the program name `name` and return its exit code."""
+    _print_anything()
     ended: list[int] = []
 
     def end(number: int, _frame: FrameType | None) -> None:
@@ -84,6 +86,13 @@ def run_app(app: typer.Typer, name: str, arguments: Sequence[str] | None = None)
     if code == _INTERRUPTED:  # typer turns a KeyboardInterrupt into this
         return _say(name, "interrupted", ended[0] if ended else code)
     return code if isinstance(code, int) else 0
+
+
+def _print_anything() -> None:
+    """Let a terminal without a character, such as ± in plain ASCII, show a question mark."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def fail(name: str, message: str, code: int) -> int:
