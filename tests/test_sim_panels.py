@@ -1,11 +1,14 @@
 """Pictures of results that hold nothing to draw: no panel stays empty."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from rmsim.cli import run
 from rmsim.thresholds.plot import threshold_panel
 
 
@@ -44,3 +47,24 @@ def test_what_was_found_is_drawn_and_the_rest_is_named(axis: Axes, thresholds: l
     low, high = axis.get_xlim()
     assert low < 20 < (20 if len(thresholds) == 1 else 80) * 1.0001 < high
     assert axis.get_title() == ("" if len(thresholds) == 1 else "none at N = 40")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("local-entropy --n 20 --jd .8 --d -.1", "d must be distances from 0 to 1"),
+        ("local-entropy --n 20 --jd .8 --d .1,2", "d must be distances from 0 to 1"),
+        ("local-entropy --n 20 --jd .8 --plot", "out must be given with --plot"),
+        ("overlaps --layers 2 --n 10 --trials 1 --out DIR", "trials must be an integer >= 2"),
+    ],
+)
+def test_what_could_not_be_shown_is_refused_before_work(
+    command: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    assert run(command.replace("DIR", str(out)).split()) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"rmsim: error: {words}")
+    assert "None" not in captured.err
+    assert not out.exists()

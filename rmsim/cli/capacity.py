@@ -97,6 +97,7 @@ def overlaps_command(
     design = _design(layers, n, trials, trial, options)
     if len(design.layers) > 1 or len(design.sizes) > 1:
         raise InvalidInputError("layers, n", f"{layers}, {n}", "one value each")
+    checks.integer("trials", trials, 2)  # for an error bar
     raw, number, folder = _run(design, options)
     (depth,), (size,) = design.layers, design.sizes
     data = overlaps_by_layer(raw, design.protocol, depth, size, seed=number).assign_attrs(raw.attrs)

@@ -25,6 +25,10 @@ _MEANING = {
 }
 
 
+#: All pairs of patterns are compared: a matrix that has to fit into memory.
+_MOST_PATTERNS = 5000
+
+
 def _option(name: str, metavar: str, text: str) -> Any:
     return typer.Option(name, metavar=metavar, help=text)
 
@@ -62,6 +66,7 @@ def landscape_command(
         raise InvalidInputError("plot", str(plot), "a file that ends in .png or .pdf")
     counts = {"pairs": pairs, "steps": steps, "resamples": resamples, "patterns": patterns}
     sizes: dict[str, Any] = {name: checks.integer(name, x, 2) for name, x in counts.items()}
+    checks.integer("patterns", patterns, 2, _MOST_PATTERNS)
     wanted = Survey(**sizes)
     place = choose_device(device)
     moment, dataset = read_run(folder, data, place)

@@ -71,8 +71,14 @@ def local_entropy_command(
     if n is None:
         raise InvalidInputError("n", "nothing", "given (--n NEURONS)")
     if plot and (out is None or out.suffix == ".png"):
-        raise InvalidInputError("out", str(out), "given with --plot, a file that is no .png")
+        raise InvalidInputError(
+            "out",
+            "nothing" if out is None else str(out),
+            "given with --plot, a file that is no .png",
+        )
     distances, fields = ranges.numbers("d", d), ranges.numbers("gamma", gamma)
+    if distances[0] < 0 or distances[-1] > 1:
+        raise InvalidInputError("d", d, "distances from 0 to 1, as shares of the neurons")
     chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
     network = Network(checks.integer("n", n, 2), chain)
     problem = Problem(network, checked_seed(seed), torch.float32, choose_device(device))

@@ -30,5 +30,5 @@ def plot_survey(
     kick.set(xlabel="probability of a flip", ylabel="displacement (%)")
     for axis in (bend, kick):
         axis.legend()
-    with replacing(path) as temporary:
+    with replacing(path, "plot") as temporary:
         picture.savefig(temporary, format=path.suffix[1:], dpi=200)
