@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from rmtheory import checks
-from rmtheory.cli.run import fail, run_app
+from rmtheory.cli.run import fail, if_interrupted, run_app
 from rmtheory.errors import InvalidInputError, RMError
 
 NAME = "figures"
@@ -73,7 +73,8 @@ def figures(
     parse_scale(scale)
     workers = _workers(jobs, dask) if chosen else None
     folder, code = _writable(out), 0
-    with occupied(folder, _files(folder)):
+    go_on = if_interrupted(lambda: "the same command goes on where it was")
+    with occupied(folder, _files(folder)), go_on:
         if workers:
             code = _make_all(chosen, scale, folder, recompute, workers)
         if len(wanted) < len(names):
@@ -209,7 +210,4 @@ def _writable(out: Path) -> Path:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    from figures.termination import ending_in_order
-
-    with ending_in_order(NAME):
-        return run_app(app, NAME, arguments)
+    return run_app(app, NAME, arguments)
