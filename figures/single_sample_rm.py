@@ -108,8 +108,8 @@ def _averages(raw: xr.Dataset) -> xr.Dataset:
         data[f"{name}_error"] = values.std("sample", ddof=1, skipna=False) / count**0.5
         data[name].attrs["long_name"] = meaning
     single = raw["entropy"].rename("single_entropy")
-    data["single_entropy"] = single.assign_attrs(long_name="the same around each fixed point")
-    # The equations are solved to 1e-8; what TAP itself misses is not known network by network.
+    meaning = "TAP entropy around each fixed point; error of the solution, that of TAP is not known"
+    data["single_entropy"] = single.assign_attrs(long_name=meaning)
     data["single_entropy_error"] = xr.full_like(single, 1e-8).where(single.notnull())
     return data
 

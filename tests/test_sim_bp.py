@@ -140,6 +140,25 @@ def test_amp_against_edge_messages(n: int, chain: Chain, tolerance: float) -> No
     assert float(found.free_entropy) == pytest.approx(float(edges.free_entropy), abs=0.1)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, DOUBLE])
+@pytest.mark.parametrize("strength", [15.0, 100.0, 1000.0])
+def test_edge_messages_stay_finite_in_strong_fields(strength: float, dtype: torch.dtype) -> None:
+    couplings = draw_dense(Network(20, Chain(1, 0.8)), 0, range(6), dtype=dtype)
+    field = strength * random_fields(3, range(6), 1, 20).sign()
+    found = dense_belief_propagation(couplings, field=field)
+    assert bool(found.free_entropy.isfinite().all())
+    assert bool(found.m.isfinite().all())
+
+
+def test_without_couplings_all_states_are_fixed_points() -> None:
+    """And nothing is polarised, though no variance is left."""
+    couplings = DenseChain(torch.zeros(1, 1, 8, 8, dtype=DOUBLE), 0.5)
+    for propagate in (belief_propagation, dense_belief_propagation):
+        found = propagate(couplings)
+        assert Outcome(int(found.status)) == Outcome.PARAMAGNET
+        assert float(found.free_entropy) == pytest.approx(8 * np.log(2), abs=1e-12)
+
+
 @pytest.mark.parametrize("chain", [Chain(1, 0.4), Chain(2, 0.2, lam=0.6)])
 def test_both_forms_have_the_same_entropy_without_a_field(chain: Chain) -> None:
     couplings = networks(30, chain, 2)

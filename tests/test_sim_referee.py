@@ -60,6 +60,17 @@ def test_one_network_says_nothing_about_the_others() -> None:
     assert error > 0.2
 
 
+def test_starts_in_one_network_are_not_independent() -> None:
+    """Equal starts say as much as one of them; independent ones as much as that many."""
+    single = fraction(torch.ones((3, 1), dtype=torch.bool))
+    assert fraction(torch.ones((3, 50), dtype=torch.bool)) == pytest.approx(single)
+    random = torch.Generator().manual_seed(1)
+    many = torch.rand((400, 50), generator=random) < 0.3
+    assert fraction(many)[1] == pytest.approx((0.3 * 0.7 / 20000) ** 0.5, rel=0.15)
+    sweeps = torch.arange(10.0).repeat_interleave(30)
+    assert median(sweeps, 0.5, 10) == pytest.approx(median(torch.arange(10.0), 0.5), abs=0.6)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

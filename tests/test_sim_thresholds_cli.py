@@ -27,6 +27,22 @@ def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, obj
     return found
 
 
+def test_cap_in_force_is_the_one_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A schedule of reinforcement ends by itself, and is not cut before unless one asks for it."""
+    command = ["thresholds", "--algorithm", "rbp", "--n", "10", "--jd", ".5,1", "--samples", "2"]
+    for options, cap in (
+        (["--dr", ".1"], 50),
+        (["--dr", ".001"], 2995),
+        (["--dr", ".001", "--max-sweeps", "7"], 7),
+        (["--dr", ".1", "--max-sweeps", "1000"], 50),
+    ):
+        out = str(tmp_path / "-".join(options).replace("/", ""))
+        found = answer(capsys, *command, *options, "--out", out, "--jobs", "1")
+        assert found["parameters"]["max_sweeps"] == cap  # type: ignore[index]
+
+
 def test_command_resumes_and_writes_its_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

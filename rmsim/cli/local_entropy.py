@@ -98,6 +98,8 @@ def local_entropy_command(
             "gamma": curve.gamma.tolist(),
             "d": curve.d.tolist(),
             "entropy": curve.entropy.tolist(),
+            "mutual": curve.mutual.tolist(),
+            "metastable": curve.metastable.tolist(),
         },
         "failed": [{"gamma": value, "status": why} for value, why in curve.failed],
         "least_distance": float(curve.d[-1]),

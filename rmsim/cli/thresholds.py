@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -50,8 +51,13 @@ def thresholds_command(
     p: Annotated[str, _option("--p", "PROBABILITY", "Chance of a neuron to be updated.")] = "1",
     samples: Annotated[str, _option("--samples", "COUNT", "Disorder samples a point.")] = "100",
     max_sweeps: Annotated[
-        str, _option("--max-sweeps", "COUNT", "The cap, on which the threshold depends.")
-    ] = "1000",
+        str | None,
+        _option(
+            "--max-sweeps",
+            "COUNT",
+            "The cap, on which the threshold depends: 1000 by default, for rbp until r is .95.",
+        ),
+    ] = None,
     dr: DrOption = None,
     r0: R0Option = None,
     eta: EtaOption = None,
@@ -80,6 +86,7 @@ def thresholds_command(
 
     started = time.perf_counter()
     options.demand_place()
+    own = _own_settings(algorithm, {"dr": dr, "r0": r0, "eta": eta})
     design = _design(
         (n, layers, jd, lam, lam_left, lam_right),
         algorithm=algorithm,
@@ -88,8 +95,8 @@ def thresholds_command(
         update=checked_update(update),
         p=checked_p(p),
         samples=checks.integer("samples", samples, 1),
-        max_sweeps=checks.integer("max_sweeps", max_sweeps, 1),
-        **_own_settings(algorithm, {"dr": dr, "r0": r0, "eta": eta}),
+        max_sweeps=_cap(algorithm, max_sweeps, own),
+        **own,
         dtype=options.dtype,
         device=options.device,
         batch=checks.integer("batch", batch, 1),
@@ -166,6 +173,17 @@ def _design(typed: tuple[str | None, ...], **settings: Any) -> Design:
         lam_right=chain.lam_right,
         **common,
     )
+
+
+def _cap(algorithm: str, asked: str | None, own: Mapping[str, float]) -> int:
+    """Return the cap in force: a schedule of reinforcement ends by itself."""
+    given = None if asked is None else checks.integer("max_sweeps", asked, 1)
+    if algorithm != "rbp":
+        return given or 1000
+    from rmsim.messages.reinforced import Schedule
+
+    end = Schedule(**own).iterations
+    return end if given is None else min(given, end)
 
 
 def _title(design: Design) -> str:

@@ -39,29 +39,37 @@ def wilson_half_width(f: ArrayLike, m: ArrayLike, z: float = 1.0) -> NDArray[np.
 def fraction(found: torch.Tensor) -> tuple[float, float]:
     """Return the fraction of `found`, booleans (samples, starts), and its error.
 
+    Starts in one network are not independent, networks are. The half width is Wilson's for as many
+    samples as there are networks, with the variance between networks in the place of f(1 - f),
+    which it is for single starts. Starts that all agree in few networks leave it large.
+
     Examples
     --------
     >>> fraction(torch.tensor([[True], [False], [True], [True]]))
     (0.75, 0.2)
+    >>> fraction(torch.ones((4, 100), dtype=torch.bool))
+    (1.0, 0.1)
     """
-    samples, starts = found.shape
-    m = samples * starts if samples > 1 else 1  # one network says nothing about the others
-    f = float(found.double().mean())
-    error = float(wilson_half_width(f, m))
-    if starts > 1 and samples > 1:
-        by_network = found.double().mean(1)
-        error = max(error, float(by_network.std()) / math.sqrt(samples))
-    return f, error
+    samples = len(found)
+    by_network = found.double().mean(1)
+    f = float(by_network.mean())
+    # One network says nothing about the others.
+    variance = float(by_network.var(correction=0)) if samples > 1 else f * (1 - f)
+    root = math.sqrt(variance / samples + 1 / (2 * samples) ** 2)
+    return f, root / (1 + 1 / samples)
 
 
-def median(values: torch.Tensor, resolution: float = 0.0) -> tuple[float, float | None] | None:
+def median(
+    values: torch.Tensor, resolution: float = 0.0, independent: int | None = None
+) -> tuple[float, float | None] | None:
     """Return the median and half the 68 % interval of order statistics; None if empty.
 
     A single value has no error. That of several is not below the `resolution`, half a step of the
     values: some that agree do not prove that all others do.
 
     The rank of the true median is binomial, so the interval runs over the ranks
-    m/2 -+ sqrt(m)/2.
+    m/2 -+ sqrt(m)/2. If only k of the m values are `independent`, starts in k networks, it is
+    m/2 -+ m/(2 sqrt(k)): at most too long.
 
     Examples
     --------
@@ -74,10 +82,11 @@ def median(values: torch.Tensor, resolution: float = 0.0) -> tuple[float, float 
     if m == 0:
         return None
     ordered = values.flatten().double().sort().values
-    low = max(0, math.floor((m - math.sqrt(m)) / 2))
-    high = min(m - 1, math.ceil((m + math.sqrt(m)) / 2) - 1)
+    k = m if independent is None else independent
+    low = max(0, math.floor((m - m / math.sqrt(k)) / 2))
+    high = min(m - 1, math.ceil((m + m / math.sqrt(k)) / 2) - 1)
     middle = float(ordered[(m - 1) // 2] + ordered[m // 2]) / 2
-    if m == 1:
+    if k == 1:
         return middle, None
     return middle, max(float(ordered[high] - ordered[low]) / 2, resolution)
 
@@ -97,7 +106,8 @@ def summary(result: Relaxation) -> dict[str, object]:
     periods = Counter(result.period[result.ended(Status.CYCLE)].tolist())
     document["periods"] = {str(period): periods[period] for period in sorted(periods)}
     fixed = result.ended(Status.FIXED_POINT)
-    middle = median(result.sweeps[fixed], HALF_A_SWEEP)
+    networks = int(fixed.any(1).sum())
+    middle = median(result.sweeps[fixed], HALF_A_SWEEP, networks)
     document["sweeps_median"] = None if middle is None else middle[0]
     document["sweeps_median_error"] = None if middle is None else middle[1]
     margins = result.min_margin[fixed]

@@ -131,8 +131,8 @@ def belief_propagation(
     unmagnetised = final.m.flatten(1).abs().amax(1) < SMALL * limit
     paramagnet = (run.status == Outcome.CONVERGED) & unmagnetised
     certain = (run.status == Outcome.CONVERGED) & (final.v.flatten(1).amax(1) < LEAST_VARIANCE)
-    status = run.status.masked_fill(paramagnet, int(Outcome.PARAMAGNET))
-    status = status.masked_fill(certain, int(Outcome.POLARISED))
+    status = run.status.masked_fill(certain, int(Outcome.POLARISED))
+    status = status.masked_fill(paramagnet, int(Outcome.PARAMAGNET))
     return Beliefs(status, run.iterations, run.residual, run.period, final, value, entropy, pair)
 
 

@@ -150,10 +150,15 @@ class _Edges:
         omega, v = self.gaussian(m)
         factors = factors_of(omega + self.external, v, self.bonds)
         sites = log_partition(factors, self.field + u.sum(-2)).double().sum()
-        # log cosh u = |u| + log((1 + e^{-2|u|})/2) does not overflow.
-        size = u.abs().double()
-        edges = size + torch.log1p(torch.expm1(-2 * size) / 2)
-        return sites - (edges + torch.log1p((m * u.tanh()).double())).sum()
+        # An edge is log(cosh u + tanh k sinh u), k = h - u; as a quotient it never is log 0.
+        whole, sent = h.double().unsqueeze(-2), u.double()
+        return sites - (_log_cosh(whole) - _log_cosh(whole - sent)).sum()
+
+
+def _log_cosh(x: torch.Tensor) -> torch.Tensor:
+    """Return log cosh x = |x| + log((1 + e^{-2|x|})/2), which does not overflow."""
+    size = x.abs()
+    return size + torch.log1p(torch.expm1(-2 * size) / 2)
 
 
 def _solve(
@@ -176,7 +181,7 @@ def _solve(
         h, u, c = new_h, new_u, new_c
         if residual < limit:
             small = bool(h.tanh().abs().amax() < SMALL * limit)
-            certain = bool(v.amax() < LEAST_VARIANCE)
+            certain = not small and bool(v.amax() < LEAST_VARIANCE)
             status = Outcome.PARAMAGNET if small else Outcome.CONVERGED
             status = Outcome.POLARISED if certain else status
     return int(status), done, residual, h.tanh(), edges.free_entropy(h, u)

@@ -27,7 +27,13 @@ from rmsim.device import question_interval
 from rmsim.messages.outcome import Outcome
 from rmsim.messages.products import Products
 from rmsim.messages.search import Search
-from rmsim.messages.signs import PARAMAGNET, are_fixed_point, magnetisation, search_result
+from rmsim.messages.signs import (
+    PARAMAGNET,
+    are_fixed_point,
+    magnetisation,
+    search_result,
+    seem_fixed_point,
+)
 from rmsim.messages.site import LEAST_VARIANCE, Bonds, factors_of, log_partition, site
 from rmsim.messages.step import MOST_FIELD, bonds_of, random_fields, uncertainty
 from rmsim.randomness import checked_seed
@@ -148,8 +154,8 @@ def optimise(
     variances : str
         ``rank-one`` or ``exact``, see :mod:`rmsim.messages.products`.
     check_every : int, optional
-        Iterations between two looks whether the signs are a fixed point; 1 on a CPU, 16 on a GPU,
-        where a solution is noticed at the next look at which it stands.
+        Iterations between two looks at which networks have ended; 1 on a CPU, 16 on a GPU. The
+        result does not depend on it: what seems to be a fixed point waits, frozen.
     seed, first_sample : int
         Starts are ``random_fields(seed, range(first_sample, ...), scale=START)``.
     """
@@ -196,7 +202,7 @@ class _Run:
         self.attempts[rows] += 1
         names = rows.tolist()
         reason = torch.full_like(self.status[rows], int(Outcome.UNCONVERGED))
-        ended = torch.zeros_like(reason, dtype=torch.bool)
+        ended = waits = torch.zeros_like(reason, dtype=torch.bool)
         for iteration in range(cap + 1):
             jm = self.products.forward(h.tanh(), names)
             if iteration == cap or iteration % self.every == 0:
@@ -208,6 +214,9 @@ class _Run:
                     names, ended = rows.tolist(), ended[~closed]
                 if not names:
                     return
+                waits = torch.zeros_like(ended)
+            else:
+                waits = waits | (seem_fixed_point(self.couplings, h, jm, names) & ~ended)
             v = self.products.spread(uncertainty(h), names)
             moved = h + self.rate.at(iteration) * gradient(self.products, h, jm, v, names)
             fine = moved.flatten(1).sum(1).isfinite()
@@ -219,15 +228,17 @@ class _Run:
                 (certain, Outcome.POLARISED),
                 (~fine, Outcome.DIVERGED),
             ):
-                reason = reason.masked_fill(mask & ~ended, int(outcome))
-            ended = ended | still | certain | ~fine
-            h = torch.where(ended[:, None, None], h, new)  # those that have ended are frozen
-            self.iterations[rows] += ~ended
+                reason = reason.masked_fill(mask & ~(ended | waits), int(outcome))
+            ended = ended | ((still | certain | ~fine) & ~waits)
+            frozen = ended | waits  # until the next look
+            h = torch.where(frozen[:, None, None], h, new)
+            self.iterations[rows] += ~frozen
 
     def _close(
         self, rows: torch.Tensor, h: torch.Tensor, solved: torch.Tensor, reason: torch.Tensor
     ) -> None:
         """Write down how the networks `rows` ended: solved, or for which reason not."""
-        reason = reason.masked_fill(magnetisation(h) < PARAMAGNET, int(Outcome.PARAMAGNET))
+        quiet = (magnetisation(h) < PARAMAGNET) & (reason != int(Outcome.DIVERGED))
+        reason = reason.masked_fill(quiet, int(Outcome.PARAMAGNET))
         self.status[rows] = reason.masked_fill(solved, int(Outcome.SOLVED))
         self.h[rows] = h

@@ -9,9 +9,12 @@ Fixed points s are weighted by their overlap with the given one, sigma:
 
 Message passing with the field gamma sigma gives Phi and the magnetisations (see
 :mod:`rmsim.messages.free_entropy`); gamma is scanned upwards from 0, where d = 1/2 and S is the
-entropy of all fixed points. Close to an isolated fixed point the equations do not converge: the
-curve ends there, and says so. A few flips away TAP may be off by a factor of two: at distances 1
-and 2 count the fixed points instead, :func:`rmsim.planted.neighbours_at`.
+entropy of all fixed points. The sum contains sigma itself, so that S >= 2 gamma d; where message
+passing stays below, it follows the fixed points at d although sigma alone outweighs them all: Phi
+is that of this metastable branch, S(d) is still their entropy. Close to an isolated fixed point the
+equations do not converge: the curve ends there, and says so. A few flips away TAP may be off by a
+factor of two: at distances 1 and 2 count the fixed points instead,
+:func:`rmsim.planted.neighbours_at`.
 """
 
 from __future__ import annotations
@@ -63,6 +66,11 @@ class LocalEntropy:
     entropy: Array
     mutual: Array
     failed: tuple[tuple[float, str], ...]
+
+    @property
+    def metastable(self) -> NDArray[np.bool_]:
+        """Where sigma alone outweighs the fixed points at d: S < 2 gamma d."""
+        return np.asarray(self.entropy < 2 * self.gamma * self.d)
 
     def at(self, distance: float) -> float | None:
         """Return S at a distance, None if the curve does not reach it.

@@ -25,7 +25,13 @@ from rmsim.messages.amp import fitted
 from rmsim.messages.outcome import Outcome
 from rmsim.messages.products import Products
 from rmsim.messages.search import Search
-from rmsim.messages.signs import PARAMAGNET, are_fixed_point, magnetisation, search_result
+from rmsim.messages.signs import (
+    PARAMAGNET,
+    are_fixed_point,
+    magnetisation,
+    search_result,
+    seem_fixed_point,
+)
 from rmsim.messages.site import LEAST_VARIANCE
 from rmsim.messages.step import Messages, first_messages, random_fields, step
 from rmsim.messages.underway import Underway
@@ -111,8 +117,8 @@ def reinforce(
     variances : str
         ``rank-one`` or ``exact``, see :mod:`rmsim.messages.products`.
     check_every : int, optional
-        Iterations between two looks whether the signs are a fixed point; 1 on a CPU, 16 on a GPU,
-        where a solution is noticed at the next look at which it stands.
+        Iterations between two looks at which networks have ended; 1 on a CPU, 16 on a GPU. The
+        result does not depend on it: what seems to be a fixed point waits, frozen.
     seed, first_sample : int
         Starts are ``random_fields(seed, range(first_sample, ...))``.
     """
@@ -171,6 +177,7 @@ class _Run:
         underway = Underway(first_messages(h), rows)
         signs = _Signs(h >= 0)
         self.attempts[rows] += 1
+        self.status[rows] = int(Outcome.UNCONVERGED)
         for iteration in range(cap):
             ask = (iteration + 1) % self.every == 0 or iteration + 1 == cap
             self._iterate(underway, self.schedule.r(iteration), ask)
@@ -194,17 +201,21 @@ class _Run:
         shift = None if self.external is None else underway.of(self.external)
         fine = underway.take(step(self.products, old, pull, shift, active=underway.names))
         self.iterations[underway.rows] += ~underway.ended
+        here, runs = underway.here, ~underway.ended & fine
+        jm = here.omega + here.v * old.g  # of the last m: good enough to tell who may be solved
         underway.write(self.status, ~fine & ~underway.ended, int(Outcome.DIVERGED))
-        underway.ended = underway.ended | ~fine
-        if not ask:
-            return
-        here, runs = underway.here, ~underway.ended
-        jm = here.omega + here.v * old.g
-        solved = are_fixed_point(self.couplings, here.h, jm, underway.names, shift) & runs
+        if ask:
+            waits = self.status[underway.rows] == int(Outcome.SOLVED)
+            solved = are_fixed_point(self.couplings, here.h, jm, underway.names, shift, waits)
+            solved &= runs | waits
+            underway.write(self.status, waits & ~solved, int(Outcome.UNCONVERGED))
+            underway.ended = underway.ended & ~(waits & ~solved)
+        else:
+            solved = seem_fixed_point(self.couplings, here.h, jm, underway.names, shift) & runs
         certain = (here.v.flatten(1).amax(1) < LEAST_VARIANCE) & runs & ~solved
         underway.write(self.status, solved, int(Outcome.SOLVED))
         underway.write(self.status, certain, int(Outcome.POLARISED))
-        underway.ended = underway.ended | solved | certain
+        underway.ended = underway.ended | ~fine | solved | certain
 
 
 class _Signs:
