@@ -209,5 +209,6 @@ FIGURE = Figure(
     },
     compute=compute,
     plot=plot,
+    version=2,
     seed=SEED,
 )

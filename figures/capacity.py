@@ -144,6 +144,7 @@ FIGURE = Figure(
     },
     compute=compute,
     plot=plot,
+    version=2,
     seed=_SEED,
     # From the quick scale, whose cost grows like L N^3: 6 trials at L = 7, N = 100 take 24 s.
     core_hours={Scale.PAPER: 1500.0},

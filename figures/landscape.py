@@ -107,6 +107,7 @@ FIGURE = Figure(
     parameters=PARAMETERS,
     compute=compute,
     plot=plot,
+    version=2,
     seed=SEED,
     core_hours=HOURS,
 )

@@ -120,6 +120,7 @@ FIGURE = Figure(
     parameters=_SCALES,
     compute=compute,
     plot=plot,
+    version=2,
     seed=_SEED,
     # An epoch takes 40 s at J_D = 0.5 and five minutes at 0, where phases do not converge.
     core_hours={Scale.PAPER: 22.7},

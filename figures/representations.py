@@ -53,6 +53,7 @@ FIGURE = Figure(
     parameters=PARAMETERS,
     compute=compute,
     plot=plot,
+    version=2,
     seed=SEED,
     data="landscape",
     core_hours=HOURS,

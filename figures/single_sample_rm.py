@@ -179,5 +179,6 @@ FIGURE = Figure(
     },
     compute=compute,
     plot=plot,
+    version=2,
     seed=SEED,
 )

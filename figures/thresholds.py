@@ -316,6 +316,7 @@ FIGURE = Figure(
     },
     compute=compute,
     plot=plot,
+    version=2,
     seed=_SEED,
     core_hours={Scale.PAPER: 20.0},
 )
