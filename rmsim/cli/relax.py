@@ -98,5 +98,7 @@ def relax_command(
         "dtype": str(kind).removeprefix("torch."),
         "wall_time": time.perf_counter() - started,
     }
-    title = f"Dynamics of {chain} with N = {network.n}, {counted(count, 'sample')}"
+    each = result.status.shape[1]
+    starts = "" if each == 1 else f" with {each} starts each, errors over samples"
+    title = f"Dynamics of {chain} with N = {network.n}, {counted(count, 'sample')}{starts}"
     SimulationReport(title, document, _MEANING).show(json, out)

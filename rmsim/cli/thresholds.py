@@ -187,11 +187,17 @@ def _cap(algorithm: str, asked: str | None, own: Mapping[str, float]) -> int:
 
 
 def _title(design: Design) -> str:
+    names = {
+        "dynamics": "the dynamics",
+        "rbp": "reinforced BP",
+        "likelihood": "likelihood optimisation",
+    }
     layers = "one layer" if design.layers == 1 else f"{design.layers} layers"
     masked = f", p = {design.p:g}" if design.p < 1 else ""
     stepped = f", eta = {design.eta:g}" if design.algorithm == "likelihood" else ""
     reinforced = f", r0 = {design.r0:g}, dr = {design.dr:g}" if design.algorithm == "rbp" else ""
     return (
-        f"Success of the {design.algorithm} within {counted(design.max_sweeps, 'sweep')}: {layers}"
+        f"Success of {names[design.algorithm]} within "
+        f"{counted(design.max_sweeps, design.unit)}: {layers}"
         f"{masked}{reinforced}{stepped}, {counted(design.samples, 'sample')}"
     )

@@ -55,8 +55,8 @@ def document(
 def _threshold(design: Design, row: xr.Dataset) -> dict[str, Any]:
     n = int(row["n"])
     last = row.isel({design.control: -1})
-    # The bound is one on J_D of a single layer.
-    bounded = design.layers == 1 and design.control == "jd"
+    # The bound is one on J_D for the dynamics of a single layer.
+    bounded = design.algorithm == "dynamics" and design.layers == 1 and design.control == "jd"
     return {
         "n": n,
         **{name: _number(row[name]) for name in _AT_THRESHOLD},
@@ -92,7 +92,8 @@ def print_table(title: str, design: Design, answer: Mapping[str, Any]) -> None:
     symbol = {"jd": "J_D", "lam": "lambda"}[design.control]
     rows = answer["thresholds"]
     table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
-    columns = ["N", f"50 % point in {symbol}", f"sweeps at {symbol} = {design.values[-1]:g}"]
+    last = f"{symbol} = {design.values[-1]:g}"
+    columns = ["N", f"50 % point in {symbol}", f"{design.unit}s at {last}"]
     bounded = any(row["bound"] is not None for row in rows)
     for name in (*columns, *(["sqrt(2 ln N)"] if bounded else []), "status"):
         table.add_column(name, no_wrap=True)

@@ -133,12 +133,13 @@ def train_command(
     with following() as follow:
         outcome = run(plan, found, out, asked, device=device, watch=watching, follow=follow)
     moment, answer = outcome.checkpoint, dict(outcome.records[-1])
-    if outcome.idle:
-        done = f"{counted(moment.epoch, 'epoch')} already (asked for: {asked})"
-        typer.echo(f"rmsim: nothing to train: {out} has {done}", err=True)
     stage = load_probe(Folder(out), moment) if probing else None
     # A longer run keeps the probe that it has, unless another is asked for.
-    if probing and moment.epoch and (probe is not None or moment.epoch == asked):
+    due = probing and moment.epoch and (probe is not None or moment.epoch == asked)
+    if outcome.idle and (not due or (stage is not None and probe is None)):
+        done = f"{counted(moment.epoch, 'epoch')} already (asked for: {asked})"
+        typer.echo(f"rmsim: nothing to train: {out} has {done}", err=True)
+    if due:
         with counting("epochs of the probe", probing) as progress:
             stage = train_probe(
                 Folder(out), moment, found, ProbeParameters(epochs=probing), progress

@@ -93,6 +93,11 @@ class Design:
             for value in self.values:
                 network_of({**self.fixed(), "n": n, self.control: value})
 
+    @property
+    def unit(self) -> str:
+        """What the algorithm counts."""
+        return "sweep" if self.algorithm == "dynamics" else "iteration"
+
     def _check_messages(self) -> None:
         """Refuse, before the sweep, what message passing has no equations or no use for."""
         from rmsim.messages.likelihood import Rate
