@@ -24,7 +24,10 @@ _DILUTE = 0.003
 
 
 def plot_curve(data: xr.Dataset, chain: Chain, path: Path) -> None:
-    """Draw S_I* and y* of a curve against d, with the limit d -> 0 of one layer and two."""
+    """Draw S_I* and y* of a curve against d, with the limit d -> 0 of one layer and two.
+
+    Where the saddle q0 = 0 is unstable, and hence very likely the wrong one, points are hollow.
+    """
     figure = Figure(figsize=(7.0, 3.0), layout="constrained")
     left, right = figure.subplots(1, 2)
     figure.suptitle(_name(chain), fontsize="medium")
@@ -33,10 +36,24 @@ def plot_curve(data: xr.Dataset, chain: Chain, path: Path) -> None:
     limit = _limit(chain, float(data.d.min()))
     if limit is not None:
         left.plot(*limit, "k--", lw=1.2, zorder=3, label=r"limit $d \to 0$")
-        left.legend()
     left.set(xscale="log", xlabel="$d$", ylabel=r"$S_I^*$ (nat per neuron)")
     right.loglog(data.d, data.y_star, "o-", ms=3)
     right.set(xlabel="$d$", ylabel="$y^*$")
+    unstable = data.isel(d=data.q0_stability.values <= 0) if "q0_stability" in data else None
+    if unstable is not None and unstable.sizes["d"]:
+        for axes, values in ((left, unstable.internal), (right, unstable.y_star)):
+            axes.plot(
+                unstable.d,
+                values,
+                "o",
+                ms=3,
+                mfc="w",
+                color="C0",
+                zorder=4,
+                label="$q_0=0$ unstable",
+            )
+    if len(left.get_legend_handles_labels()[1]) > 1:
+        left.legend()
     for axis in (left.xaxis, right.xaxis, right.yaxis):
         _label_logarithmic(axis)
     _save(figure, path)

@@ -50,6 +50,17 @@ def test_no_limit_no_legend(chain: Chain, low: float, drawn: list[Figure]) -> No
     assert drawn[0].axes[0].get_legend() is None
 
 
+@pytest.mark.parametrize("lost", [0, 4, 12])
+def test_points_on_an_unstable_saddle_are_hollow(lost: int, drawn: list[Figure]) -> None:
+    data = _curve(0.01, 0.45)
+    stability = np.where(np.arange(12) < 12 - lost, 0.1, -0.1)
+    plots.plot_curve(data.assign(q0_stability=("d", stability)), Chain(1, 0.1), Path("unused"))
+    for axes in drawn[0].axes:
+        hollow = [x for x in axes.get_lines() if "unstable" in str(x.get_label())]
+        assert [len(x.get_xdata()) for x in hollow] == ([lost] if lost else [])  # type: ignore[arg-type]
+    assert (drawn[0].axes[0].get_legend() is not None) == bool(lost)
+
+
 @pytest.mark.parametrize(("low", "high"), [(1e-6, 0.45), (1e-3, 0.45), (0.1, 0.4), (0.2, 0.21)])
 def test_logarithmic_axes_have_plain_labels(low: float, high: float, drawn: list[Figure]) -> None:
     plots.plot_curve(_curve(low, high), Chain(1, 0.1), Path("unused"))
