@@ -359,7 +359,7 @@ def test_a_run_that_is_ended_goes_on_where_it_was(number: signal.Signals, tmp_pa
         until(lambda: not any(alive(child) for child in children))
     if number == signal.SIGINT:
         assert process.returncode == 130
-        assert "6 of 10 points are done" in told
+        assert "interrupted: 6 of 10 points are kept" in told
         assert "Traceback" not in told
     interrupted = points(tmp_path / "out")
     assert len(interrupted) == 6

@@ -12,6 +12,7 @@ from rmsim.cli.options import DeviceOption, DtypeOption, SeedOption
 from rmtheory import checks
 from rmtheory.cli import output as io
 from rmtheory.cli.progress import weighing
+from rmtheory.cli.run import if_interrupted
 from rmtheory.errors import InvalidInputError, RMError, StorageError
 from rmtheory.files import describe, remedy
 from rmtheory.wording import counted
@@ -101,7 +102,12 @@ def run_from_command(
     directory = results_directory(out)
     backend = choose_backend(jobs, dask)
     last = Progress(0, len(sweep.grid), 0.0)
-    with weighing(sweep.name, len(sweep.grid)) as advance:
+
+    def kept() -> str:
+        done = f"{last.done} of {counted(last.asked, 'point')} are kept in {directory}"
+        return f"{done}; the same command goes on from there"
+
+    with if_interrupted(kept), weighing(sweep.name, len(sweep.grid)) as advance:
 
         def follow(progress: Progress) -> None:
             nonlocal last
@@ -110,12 +116,6 @@ def run_from_command(
 
         try:
             report = run_sweep(sweep, directory, backend, on_progress=follow, note=_say)
-        except KeyboardInterrupt:
-            _say(
-                f"{last.done} of {last.asked} points are done; "
-                f"the same command with --out {directory} goes on from there"
-            )
-            raise
         except OSError as problem:
             raise StorageError(
                 f"{describe(problem)}; {last.done} of {last.asked} points are done and kept in "

@@ -12,6 +12,7 @@ from rmsim.cli.data import DataOption, read_dataset, show_rows
 from rmsim.cli.options import DeviceOption, SeedOption
 from rmtheory import checks
 from rmtheory.cli import output as io
+from rmtheory.cli.run import if_interrupted
 from rmtheory.errors import InvalidInputError
 from rmtheory.files import write_text
 from rmtheory.wording import counted
@@ -130,7 +131,8 @@ def train_command(
         dtype=dtype,
         **others,
     )
-    with following() as follow:
+    kept = f"finished epochs are kept in {out}; the same command goes on from there"
+    with if_interrupted(lambda: kept), following() as follow:
         outcome = run(plan, found, out, asked, device=device, watch=watching, follow=follow)
     moment, answer = outcome.checkpoint, dict(outcome.records[-1])
     stage = load_probe(Folder(out), moment) if probing else None
