@@ -12,9 +12,14 @@ from hypothesis import settings
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# A suite started in the background ignores SIGINT, and so would the children that tests interrupt.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A suite started in the background ignores SIGINT, under nohup SIGHUP, and so would the children
+# that tests interrupt.
+for number, usual in (
+    (signal.SIGINT, signal.default_int_handler),
+    (getattr(signal, "SIGHUP", signal.SIGTERM), signal.SIG_DFL),
+):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 settings.register_profile("default", derandomize=True, deadline=None, max_examples=40)
 settings.register_profile("thorough", derandomize=False, deadline=None, max_examples=1000)

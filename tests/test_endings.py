@@ -1,11 +1,13 @@
 """Runs that are ended by a signal: nothing half-written is left, and one sentence says what is."""
 
 import contextlib
+import gc
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -131,3 +133,35 @@ def test_an_interruption_says_what_is_kept(
 
     assert run_app(app, "rm", []) == 128 + number
     assert capsys.readouterr().err == "rm: interrupted: 3 of 5 are kept\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, *ENDING])
+def test_an_interruption_in_a_finaliser_is_not_lost(
+    number: signal.Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Python drops what a finaliser raises; what others complain of afterwards is not shown."""
+
+    class Struck:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), number)
+            time.sleep(0.01)
+
+    class HalfMade:
+        def __del__(self) -> None:
+            raise AttributeError("_closed")
+
+    app = typer.Typer()
+
+    @app.command()
+    def work() -> None:
+        with if_interrupted(lambda: "all is kept"):
+            half_made = HalfMade()
+            struck = Struck()
+            del struck
+            for _ in range(500):
+                time.sleep(0.01)
+            del half_made
+
+    assert run_app(app, "rm", []) == 128 + number
+    gc.collect()
+    assert capsys.readouterr().err == "rm: interrupted: all is kept\n"

@@ -16,7 +16,7 @@ from types import FrameType
 
 import typer
 
-from rmtheory.endings import handled_by
+from rmtheory.endings import handled_by, insisting
 from rmtheory.errors import InvalidInputError, RMError
 from rmtheory.files import describe
 
@@ -28,7 +28,7 @@ class Ended(KeyboardInterrupt):
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
-        self.code = 128 + number
+        self.number, self.code = number, 128 + number
 
 
 class Stopped(BaseException):
@@ -54,12 +54,19 @@ def if_interrupted(sentence: Callable[[], str]) -> Iterator[None]:
 def run_app(app: typer.Typer, name: str, arguments: Sequence[str] | None = None) -> int:
     """Run `app` under the program name `name` and return its exit code."""
     _print_anything()
+    with insisting() as note:
+        return _run(app, name, arguments, note)
+
+
+def _run(
+    app: typer.Typer, name: str, arguments: Sequence[str] | None, note: Callable[[], None]
+) -> int:
     ended: list[int] = []
 
     def end(number: int, _frame: FrameType | None) -> None:
-        problem = Ended(number)
-        ended.append(problem.code)
-        raise problem
+        note()
+        ended.append(128 + number)
+        raise Ended(number)
 
     try:
         with handled_by(end):
