@@ -49,10 +49,11 @@ def _loss(one: xr.Dataset) -> tuple[float, float] | None:
         return None
     k = int(lost[0])
     share = m0[k] / (m0[k] - m0[k + 1])
-    return tuple(
+    lost_d, lost_y = (
         float(np.exp((1 - share) * np.log(values[k]) + share * np.log(values[k + 1])))
         for values in (d, y)
-    )  # type: ignore[return-value]
+    )
+    return lost_d, lost_y
 
 
 FIGURE = Figure(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -86,7 +85,6 @@ def thresholds_command(
 
     started = time.perf_counter()
     options.demand_place()
-    own = _own_settings(algorithm, {"dr": dr, "r0": r0, "eta": eta})
     design = _design(
         (n, layers, jd, lam, lam_left, lam_right),
         algorithm=algorithm,
@@ -95,8 +93,8 @@ def thresholds_command(
         update=checked_update(update),
         p=checked_p(p),
         samples=checks.integer("samples", samples, 1),
-        max_sweeps=_cap(algorithm, max_sweeps, own),
-        **own,
+        max_sweeps=None if max_sweeps is None else checks.integer("max_sweeps", max_sweeps, 1),
+        **_own_settings(algorithm, {"dr": dr, "r0": r0, "eta": eta}),
         dtype=options.dtype,
         device=options.device,
         batch=checks.integer("batch", batch, 1),
@@ -175,17 +173,6 @@ def _design(typed: tuple[str | None, ...], **settings: Any) -> Design:
     )
 
 
-def _cap(algorithm: str, asked: str | None, own: Mapping[str, float]) -> int:
-    """Return the cap in force: a schedule of reinforcement ends by itself."""
-    given = None if asked is None else checks.integer("max_sweeps", asked, 1)
-    if algorithm != "rbp":
-        return given or 1000
-    from rmsim.messages.reinforced import Schedule
-
-    end = Schedule(**own).iterations
-    return end if given is None else min(given, end)
-
-
 def _title(design: Design) -> str:
     names = {
         "dynamics": "the dynamics",
@@ -198,6 +185,6 @@ def _title(design: Design) -> str:
     reinforced = f", r0 = {design.r0:g}, dr = {design.dr:g}" if design.algorithm == "rbp" else ""
     return (
         f"Success of {names[design.algorithm]} within "
-        f"{counted(design.max_sweeps, design.unit)}: {layers}"
+        f"{counted(design.cap, design.unit)}: {layers}"
         f"{masked}{reinforced}{stepped}, {counted(design.samples, 'sample')}"
     )

@@ -23,8 +23,12 @@ from rmsim.dynamics.result import Relaxation, Status
 HALF_A_SWEEP = 0.5
 
 
-def wilson_half_width(f: ArrayLike, m: ArrayLike, z: float = 1.0) -> NDArray[np.float64]:
+def wilson_half_width(
+    f: ArrayLike, m: ArrayLike, z: float = 1.0, variance: ArrayLike | None = None
+) -> NDArray[np.float64]:
     """Return half the length of Wilson's interval at z standard deviations, for f of m samples.
+
+    The `variance` of a sample is f(1 - f) unless given.
 
     Examples
     --------
@@ -32,7 +36,8 @@ def wilson_half_width(f: ArrayLike, m: ArrayLike, z: float = 1.0) -> NDArray[np.
     [0.2 0.1]
     """
     share, size = np.asarray(f, dtype=float), np.asarray(m, dtype=float)
-    root = np.sqrt(share * (1 - share) / size + (z / (2 * size)) ** 2)
+    spread = share * (1 - share) if variance is None else np.asarray(variance, dtype=float)
+    root = np.sqrt(spread / size + (z / (2 * size)) ** 2)
     return np.asarray(z * root / (1 + z * z / size))
 
 
@@ -54,9 +59,8 @@ def fraction(found: torch.Tensor) -> tuple[float, float]:
     by_network = found.double().mean(1)
     f = float(by_network.mean())
     # One network says nothing about the others.
-    variance = float(by_network.var(correction=0)) if samples > 1 else f * (1 - f)
-    root = math.sqrt(variance / samples + 1 / (2 * samples) ** 2)
-    return f, root / (1 + 1 / samples)
+    variance = float(by_network.var(correction=0)) if samples > 1 else None
+    return f, float(wilson_half_width(f, samples, variance=variance))
 
 
 def median(

@@ -46,7 +46,8 @@ class Design:
     algorithm : str
         What looks for fixed points, of :data:`rmsim.thresholds.algorithms.ALGORITHMS`.
     update, p, max_sweeps : optional
-        Settings of the dynamics; `max_sweeps` is the cap of every algorithm.
+        Settings of the dynamics; `max_sweeps` is the cap of every algorithm, 1000 by default. A
+        schedule of reinforcement ends by itself: for rbp the cap is its end, or less if asked.
     r0, dr : float
         Settings of reinforced BP, see :class:`rmsim.messages.reinforced.Schedule`.
     eta : float
@@ -70,7 +71,7 @@ class Design:
     algorithm: str = "dynamics"
     update: str = "synchronous"
     p: float = 1.0
-    max_sweeps: int = 1000
+    max_sweeps: int | None = None
     r0: float = 0.0
     dr: float = 0.01
     eta: float = 0.3
@@ -83,7 +84,8 @@ class Design:
             raise InvalidInputError("n" if not self.sizes else self.control, "nothing", "given")
         checks.integer("samples", self.samples, 1)
         checks.integer("batch", self.batch, 1)
-        checks.integer("max_sweeps", self.max_sweeps, 1)
+        if self.max_sweeps is not None:
+            checks.integer("max_sweeps", self.max_sweeps, 1)
         algorithm_named(self.algorithm)
         if self.algorithm != "dynamics":
             self._check_messages()
@@ -97,6 +99,16 @@ class Design:
     def unit(self) -> str:
         """What the algorithm counts."""
         return "sweep" if self.algorithm == "dynamics" else "iteration"
+
+    @property
+    def cap(self) -> int:
+        """The cap in force."""
+        if self.algorithm != "rbp":
+            return 1000 if self.max_sweeps is None else self.max_sweeps
+        from rmsim.messages.reinforced import Schedule
+
+        end = Schedule(self.r0, self.dr).iterations
+        return end if self.max_sweeps is None else min(self.max_sweeps, end)
 
     def _check_messages(self) -> None:
         """Refuse, before the sweep, what message passing has no equations or no use for."""
@@ -116,10 +128,11 @@ class Design:
         swept = ("jd",) if self.control == "jd" else ("lam_left", "lam_right")
         names = (
             *("layers", "jd", "lam_left", "lam_right", "rho", "symmetric", "algorithm"),
-            *("update", "max_sweeps", "dtype", "device"),
+            *("update", "dtype", "device"),
             *OWN_SETTINGS.get(self.algorithm, ()),
         )
-        return {name: getattr(self, name) for name in names if name not in swept}
+        fixed = {name: getattr(self, name) for name in names if name not in swept}
+        return fixed | {"max_sweeps": self.cap}
 
     def grid(self) -> Grid:
         """The points: sizes, values, the one p, batches."""
