@@ -10,14 +10,14 @@ RUN := $(VENV)/bin/python -m
 # The name of the stamp says what was installed and where: change the pins, the extras or move the
 # folder, and the next call installs again. It is touched last, so an interrupted install leaves
 # none.
-KEY := $(shell { cat pyproject.toml constraints.txt; echo '$(EXTRAS)'; pwd; } | cksum | cut -d' ' -f1)
+KEY := $(shell { cat pyproject.toml constraints.txt .ci/hashes.txt; echo '$(EXTRAS)'; pwd; } | cksum | cut -d' ' -f1)
 STAMP := $(VENV)/.installed-$(KEY)
 
 .DEFAULT_GOAL := help
-.PHONY: help paper test lint docs bench clean
+.PHONY: help paper test test-machines lint docs bench pins clean
 
 help: ## Show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST))
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST))
 
 $(STAMP):
 	@sh .ci/venv $(VENV) $(EXTRAS) $(PYTHON)
@@ -30,6 +30,9 @@ paper: $(STAMP) ## Every figure at quick scale into figures/out, and report.html
 test: $(STAMP) ## Run the tests, the doctests and the figures
 	@$(RUN) pytest -n $(WORKERS) -q
 
+test-machines: $(STAMP) ## Run the numerical tests as other processors round, in random order
+	@$(RUN:-m=) .ci/machines all -n $(WORKERS)
+
 lint: $(STAMP) ## Check style and types
 	@$(RUN) ruff check .
 	@$(RUN) ruff format --check .
@@ -41,6 +44,9 @@ docs: $(STAMP) ## Build the documentation into docs/_build/html, warnings are er
 
 bench: $(STAMP) ## Time the code
 	@$(RUN) pytest -o addopts=--import-mode=importlib tests/benchmarks --benchmark-only
+
+pins: ## Renew .ci/hashes.txt after a change of constraints.txt
+	@$(or $(PYTHON),python3) .ci/pins
 
 clean: ## Remove everything that was made, .venv included
 	rm -rf $(VENV) figures/out docs/_build docs/api/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks

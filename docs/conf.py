@@ -14,26 +14,22 @@ release = version = installed("representation-manifold")
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "sphinx-mathjax-offline",
     "sphinx_copybutton",
     "plain_notation",
+    "public_api",
 ]
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "_ext"]
-templates_path = ["_templates"]
 smartquotes = False  # -- and -+ are states here, not dashes
 
-# Every module once, under the name it is defined in: re-exports would make two targets.
-autosummary_generate = True
-autosummary_ignore_module_all = True
+# Every public object once, under its shortest public name: see _ext/public_api.py.
 autodoc_default_options = {
     "members": True,
-    "ignore-module-all": True,
     "member-order": "bysource",
     # scikit-learn adds these to classifiers, with references to its own documentation.
     "exclude-members": "set_fit_request, set_partial_fit_request, set_score_request",

@@ -6,14 +6,18 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rmtheory import checks
-from rmtheory.cli.run import fail, if_interrupted, run_app
-from rmtheory.errors import InvalidInputError, RMError
+from rmtheory.base import checks
+from rmtheory.base.errors import InvalidInputError, RMError
+from rmtheory.runtime.command import fail, if_interrupted, run_app
+
+if TYPE_CHECKING:  # the command line answers before it imports
+    from figures.engine.figure import Context
 
 NAME = "figures"
 
@@ -52,6 +56,14 @@ def figures(
             "file.json); figures that are no sweeps use processes here.",
         ),
     ] = None,
+    device: Annotated[
+        str,
+        typer.Option(
+            "--device",
+            metavar="NAME",
+            help="Where simulations run: auto, cpu, cuda (one process for each GPU) or cuda:0.",
+        ),
+    ] = "cpu",
 ) -> int:
     """Compute, store and plot figures; what is stored and up to date is not made again.
 
@@ -60,8 +72,8 @@ def figures(
 
     Example: python -m figures annealed report --scale paper --out /tmp/figures
     """
-    from figures.occupied import occupied
-    from figures.registry import FIGURES, parse_scale, select
+    from figures.paper.registry import FIGURES, parse_scale, select
+    from rmtheory.runtime.run_store import RunStore
 
     if names == ["list"]:
         width = max(map(len, FIGURES))
@@ -71,29 +83,33 @@ def figures(
     wanted = [name for name in names if name not in ("report", "publish")]
     chosen = [figure.name for figure in select(wanted)]
     parse_scale(scale)
-    workers = _workers(jobs, dask) if chosen else None
+    context = _context(jobs, dask, device) if chosen else None
     folder, code = _writable(out), 0
     go_on = if_interrupted(lambda: "the same command goes on where it was")
-    with occupied(folder, _files(folder)), go_on:
-        if workers:
-            code = _make_all(chosen, scale, folder, recompute, workers)
+    with RunStore(folder, files=_files()).at_work(shared=True), go_on:
+        if context:
+            code = _make_all(chosen, scale, folder, recompute, context)
         if len(wanted) < len(names):
             code = max(code, _report(folder, "publish" in names))
     return code
 
 
-def _workers(jobs: str | None, dask: str | None) -> tuple[int, str | None]:
-    """Return processes and scheduler, as typed."""
-    from figures.figure import JOBS
+def _context(jobs: str | None, dask: str | None, device: str) -> Context:
+    """Return where to compute, from the options as typed."""
+    from figures.engine.figure import JOBS, Context
 
     count = JOBS if jobs is None else checks.integer("jobs", jobs, 1)
+    if dask is None and device != "cpu":  # workers of a cluster have their own
+        from rmsim.device import choose_device
+
+        device = str(choose_device(device))
     if dask is not None:
         from rmsim.sweep import Dask
 
         if not dask.strip():
             raise InvalidInputError("dask", dask, "the address of a Dask scheduler")
         Dask(dask).check()
-    return count, dask
+    return Context(jobs=count, dask=dask, device=device)
 
 
 def _make_all(
@@ -101,22 +117,24 @@ def _make_all(
     scale: str,
     folder: Path,
     recompute: bool,
-    workers: tuple[int, str | None],
+    context: Context,
 ) -> int:
     """Make the figures one by one; one that fails does not stop the others."""
-    from figures.display import display
-    from figures.failures import Failure, remember
-    from figures.make import make
-    from figures.registry import FIGURES, parse_scale
-    from figures.workers import computing_with
+    from figures.engine.making import Failure, make, store_failure
+    from figures.paper.registry import FIGURES, parse_scale
+    from rmtheory.runtime.progress import counting
 
-    _announce(names, scale, folder, recompute, workers)
+    _announce(names, scale, folder, recompute, context)
     failed = 0
     for name in names:
         try:
-            with computing_with(*workers), display(name) as progress:
+            with counting(name, before=None, transient=True) as progress:
                 made = make(
-                    FIGURES[name], parse_scale(scale), folder, progress, recompute=recompute
+                    FIGURES[name],
+                    parse_scale(scale),
+                    folder,
+                    replace(context, progress=progress),
+                    recompute=recompute,
                 )
         except Exception as problem:  # whatever it is, the other figures are still wanted
             failed += 1
@@ -124,9 +142,9 @@ def _make_all(
             message = str(problem) or type(problem).__name__
             print(details, end="", file=sys.stderr)
             fail(NAME, f"{name} failed: {message}", 1)
-            remember(folder, name, Failure(scale, " ".join(message.split()), details))
+            store_failure(folder, name, Failure(scale, " ".join(message.split()), details))
             continue
-        remember(folder, name, None)
+        store_failure(folder, name, None)
         if made.note:
             print(f"{NAME}: {made.note}", file=sys.stderr)
         files = ", ".join(path.name for path in made.files)
@@ -136,13 +154,12 @@ def _make_all(
 
 
 def _announce(
-    names: Sequence[str], scale: str, folder: Path, recompute: bool, workers: tuple[int, str | None]
+    names: Sequence[str], scale: str, folder: Path, recompute: bool, context: Context
 ) -> None:
     """Say how long the figures that take hours will take, before they start."""
-    from figures.make import is_stored
-    from figures.registry import FIGURES, parse_scale
+    from figures.engine.making import is_stored
+    from figures.paper.registry import FIGURES, parse_scale
 
-    jobs, dask = workers
     chosen = parse_scale(scale)
     files: set[str] = set()
     for name in names:
@@ -153,7 +170,11 @@ def _announce(
         if not recompute and is_stored(figure, chosen, folder):
             continue
         files.add(figure.data_file)
-        time = "" if dask else f", {hours / jobs:.2g} h in {jobs} processes"
+        time = (
+            f", {hours / context.jobs:.2g} h in {context.jobs} processes"
+            if context.dask is None
+            else ""
+        )
         print(
             f"{NAME}: {name} at {scale} scale takes about {hours:.2g} core-hours"
             f"{time}; a killed run goes on where it was",
@@ -163,17 +184,17 @@ def _announce(
 
 def _report(folder: Path, publish: bool) -> int:
     """Write the report; 1 if a figure failed, since the page then lacks something."""
-    from figures.figure import Scale
-    from figures.registry import FIGURES
+    from figures.engine.figure import Scale
+    from figures.paper.registry import FIGURES
     from figures.report import gather, write
 
     report = gather(folder, FIGURES)
     files = write(report, folder)
     typer.echo(f"report: {', '.join(str(path) for path in files)}")
     if publish:
-        from figures.report.publish import publish as write_pages
+        from figures.report.publishing import publish as write_pages
 
-        current = {figure.key(scale) for figure in FIGURES.values() for scale in Scale}
+        current = {key for f in FIGURES.values() for scale in Scale for key in f.keys(scale)}
         paths, dropped = write_pages(report.results, current)
         for path in paths:
             typer.echo(f"published: {path}")
@@ -184,16 +205,17 @@ def _report(folder: Path, publish: bool) -> int:
     return 1 if report.failed else 0
 
 
-def _files(folder: Path) -> list[Path]:
-    """Return all files that the command writes into `folder`, but for parts."""
-    from figures import drawn, failures
-    from figures.registry import FIGURES
-    from figures.report.write import FILES
+def _files() -> tuple[str, ...]:
+    """Return the names of all files that the command writes, partial results excepted."""
+    from figures.engine import making
+    from figures.paper.registry import FIGURES
+    from figures.report.publishing import FILES
 
-    found = [folder / name for name in (failures.FILE, *FILES)]
+    here = Path()
+    paths = [here / name for name in (making.FAILURES, *FILES)]
     for figure in FIGURES.values():
-        found += [*drawn.files(figure, folder), drawn.stamp_file(figure, folder)]
-    return found
+        paths += [*making.figure_files(figure, here), making.hash_file(figure, here)]
+    return tuple(str(path) for path in paths)
 
 
 def _writable(out: Path) -> Path:

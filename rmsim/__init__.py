@@ -1,8 +1,112 @@
-"""Simulator of asymmetric recurrent networks: dynamics, enumeration, thresholds, sweeps.
+r"""Simulator of asymmetric recurrent networks: dynamics, enumeration, thresholds, learning.
+
+The front door; every name is imported when it is first used, so that torch is loaded by what
+computes and not by ``import rmsim`` or a command's ``--help``.
+
+.. code-block:: python
+
+    import rmsim as rs
+
+    network = rs.Network(n=200, chain=rs.Chain(layers=1, jd=0.8))
+    rs.relax(network, samples=10).solved
+
+===================================  ========================================================
+:class:`Network`, :class:`Chain`     what is simulated; ``Network.from_array`` takes your own J
+:func:`draw`                         the couplings of some disorder samples
+:func:`relax`                        dynamics from random states, or from your own
+:func:`find_fixed_point`             a fixed point of each network, by six methods
+:func:`belief_propagation`           magnetisations and Bethe entropy of the fixed points
+:func:`enumerate_fixed_points`       every fixed point of a small network
+:func:`local_entropy_around`         entropy of the fixed points at a distance from one
+:func:`thresholds`                   coupling at which a method begins to find fixed points
+:func:`run_sweep`, :func:`collect`   many points of a grid, resumable: :class:`Sweep`, :class:`Grid`
+:func:`load_data`                    data sets by name, or from a file of your own
+:func:`train`, :func:`evaluate`      learning in the representation manifold: :class:`Plan`
+:class:`RMClassifier`                the same as a classifier of scikit-learn
+===================================  ========================================================
+
+:class:`Status` says how a search ended. Specialists find more in the subpackages:
+:mod:`rmsim.couplings`, :mod:`rmsim.dynamics`, :mod:`rmsim.search`, :mod:`rmsim.enumeration`,
+:mod:`rmsim.sweep`, :mod:`rmsim.data`, :mod:`rmsim.learning`, :mod:`rmsim.studies`. What is in no
+``__all__`` is private.
 
 It is built on the types and the infrastructure of :mod:`rmtheory` (parameters, errors, files,
-processes) and calls its physics only to compare, in :mod:`rmsim.compare`. Nothing is imported
-here, so that the command line answers before torch is loaded: see :mod:`rmsim.network`,
-:mod:`rmsim.couplings`, :mod:`rmsim.dynamics`, :mod:`rmsim.enumeration`, :mod:`rmsim.thresholds`
-and :mod:`rmsim.sweep`.
+processes) and calls its physics only to compare, in :mod:`rmsim.studies.compare`.
 """
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rmsim.couplings import draw
+    from rmsim.data.catalogue import load_data
+    from rmsim.data.dataset import Dataset, Samples
+    from rmsim.dynamics.relaxation import relax
+    from rmsim.dynamics.status import SearchResult, Status
+    from rmsim.enumeration.exhaustive import enumerate_fixed_points
+    from rmsim.learning.estimator import RMClassifier
+    from rmsim.learning.run_folder import Plan
+    from rmsim.learning.training import evaluate, train
+    from rmsim.network import Network
+    from rmsim.search.amp import belief_propagation
+    from rmsim.search.methods import find_fixed_point
+    from rmsim.search.tap_entropy import local_entropy_around
+    from rmsim.studies.convergence import thresholds
+    from rmsim.sweep.definition import Grid, Sweep
+    from rmsim.sweep.directory import collect
+    from rmsim.sweep.running import run_sweep
+    from rmsim.sweep.workers import Local, Serial
+    from rmtheory.base.chain import Chain
+else:
+    from rmtheory.base.lazy import lazy_exports
+
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            ".couplings": ["draw"],
+            ".data.catalogue": ["load_data"],
+            ".data.dataset": ["Dataset", "Samples"],
+            ".dynamics.relaxation": ["relax"],
+            ".dynamics.status": ["SearchResult", "Status"],
+            ".enumeration.exhaustive": ["enumerate_fixed_points"],
+            ".learning.estimator": ["RMClassifier"],
+            ".learning.run_folder": ["Plan"],
+            ".learning.training": ["evaluate", "train"],
+            ".network": ["Network"],
+            ".search.amp": ["belief_propagation"],
+            ".search.methods": ["find_fixed_point"],
+            ".search.tap_entropy": ["local_entropy_around"],
+            ".studies.convergence": ["thresholds"],
+            ".sweep.definition": ["Grid", "Sweep"],
+            ".sweep.directory": ["collect"],
+            ".sweep.running": ["run_sweep"],
+            ".sweep.workers": ["Local", "Serial"],
+            "rmtheory.base.chain": ["Chain"],
+        },
+    )
+
+__all__ = [
+    "Chain",
+    "Dataset",
+    "Grid",
+    "Local",
+    "Network",
+    "Plan",
+    "RMClassifier",
+    "Samples",
+    "SearchResult",
+    "Serial",
+    "Status",
+    "Sweep",
+    "belief_propagation",
+    "collect",
+    "draw",
+    "enumerate_fixed_points",
+    "evaluate",
+    "find_fixed_point",
+    "load_data",
+    "local_entropy_around",
+    "relax",
+    "run_sweep",
+    "thresholds",
+    "train",
+]

@@ -6,8 +6,10 @@ import os
 
 import torch
 
-from rmtheory import checks
-from rmtheory.errors import InvalidInputError
+from rmtheory.base import checks
+from rmtheory.base.errors import InvalidInputError
+
+__all__ = ["choose_device", "choose_dtype"]
 
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -40,8 +42,31 @@ def choose_device(name: str | torch.device = "auto") -> torch.device:
     return device
 
 
+def gpu_environments(name: str | torch.device) -> list[dict[str, str]]:
+    """Return the environments of worker processes such that each has one GPU; none on the CPU.
+
+    With ``auto`` and ``cuda`` all GPUs of this machine are dealt out, by the variable
+    CUDA_VISIBLE_DEVICES: a process sees its own one alone, as ``cuda``. A GPU with a number,
+    ``cuda:1``, is the only one, for one process.
+
+    Examples
+    --------
+    >>> gpu_environments("cpu")
+    []
+    """
+    device = choose_device(name)
+    if device.type != "cuda":
+        return []
+    if device.index is not None:
+        return [{}]
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    names = [each.strip() for each in visible.split(",") if each.strip()]
+    count = torch.cuda.device_count()
+    return [{"CUDA_VISIBLE_DEVICES": names[k] if k < len(names) else str(k)} for k in range(count)]
+
+
 def memory_of(device: torch.device | str) -> int | None:
-    """Return the bytes of memory that `device` has; None if it does not tell."""
+    """Return the bytes of memory that `device` has; None if that is not known."""
     place = torch.device(device)
     if place.type == "cuda":
         return int(torch.cuda.get_device_properties(place).total_memory)
@@ -58,25 +83,25 @@ def choose_dtype(name: str | torch.dtype = "float32") -> torch.dtype:
     >>> choose_dtype("float64")
     torch.float64
     """
-    found = _DTYPES.get(str(name).removeprefix("torch."))
-    if found is None:
+    dtype = _DTYPES.get(str(name).removeprefix("torch."))
+    if dtype is None:
         raise InvalidInputError("dtype", str(name), f"one of {', '.join(_DTYPES)}")
-    return found
+    return dtype
 
 
-def cheap_to_ask(device: torch.device) -> bool:
-    """Tell whether Python may look at a tensor; a GPU would have to finish all it does first."""
+def cheap_to_read(device: torch.device) -> bool:
+    """Return whether Python may read a tensor; a GPU would have to finish all it does first."""
     return device.type == "cpu"
 
 
-def question_interval(device: torch.device, check_every: int | None = None) -> int:
-    """Return after how many steps a loop asks its device for news; every question stalls a GPU.
+def checked_sync_interval(device: torch.device, sync_interval: int | None = None) -> int:
+    """Return after how many iterations a loop reads its device, which makes a GPU wait.
 
     Examples
     --------
-    >>> question_interval(torch.device("cpu")), question_interval(torch.device("cuda"))
+    >>> checked_sync_interval(torch.device("cpu")), checked_sync_interval(torch.device("cuda"))
     (1, 16)
     """
-    if check_every is None:
-        return 1 if cheap_to_ask(device) else 16
-    return checks.integer("check_every", check_every, 1)
+    if sync_interval is None:
+        return 1 if cheap_to_read(device) else 16
+    return checks.integer("sync_interval", sync_interval, 1)

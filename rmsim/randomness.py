@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from rmtheory import checks
+from rmtheory.base import checks
+from rmtheory.base.errors import InvalidInputError
+
+__all__ = ["checked_seed", "fill_normal_", "generator"]
 
 #: Seeds are stored as signed 64-bit integers by netCDF.
 _MOST_SEED = 2**63 - 1
@@ -30,6 +33,10 @@ def generator(seed: int, *address: int, device: torch.device | str = "cpu") -> t
     >>> bool((a == b).all()), bool((a == c).any())
     (True, False)
     """
+    if any(number < 0 for number in address):
+        # By the name that callers give to the first number of an address.
+        name, value = ("samples", address[0]) if address[0] < 0 else ("address", address)
+        raise InvalidInputError(name, value, "numbers from 0 on")
     sequence = np.random.SeedSequence(checked_seed(seed), spawn_key=address)
     word = int(sequence.generate_state(1, np.uint64)[0])
     return torch.Generator(device=device).manual_seed(word & _MOST_SEED)
@@ -38,7 +45,11 @@ def generator(seed: int, *address: int, device: torch.device | str = "cpu") -> t
 def fill_normal_(values: torch.Tensor, deviation: float, stream: torch.Generator) -> None:
     """Fill `values` with independent normal numbers, the same ones in float32 and float64.
 
-    They are drawn in float32 and widened, so that a network is the same in either precision.
+    They are drawn in float32 and widened, so that a network is the same in either precision. On
+    another instruction set torch evaluates the logarithm and cosine behind them by another route:
+    the numbers differ there by some 1e-7 of the deviation. What depends on that, such as the end of
+    a chaotic trajectory or which of many solutions a search finds, is another sample of the same
+    ensemble, not an error.
 
     Examples
     --------

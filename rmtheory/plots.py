@@ -11,10 +11,13 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-from rmtheory.chain import Chain
-from rmtheory.errors import RMError
-from rmtheory.files import replacing
-from rmtheory.local_entropy.asymptotics import small_distance
+from rmtheory.base.chain import Chain
+from rmtheory.base.errors import RMError
+from rmtheory.dynamics.averages import MeanField
+from rmtheory.local_entropies.dilute_gas import small_distance
+from rmtheory.runtime.files import replacing
+
+__all__ = ["plot_curve", "plot_flip_rate", "plot_phase_diagram"]
 
 #: One column of a paper, 8.6 cm.
 _COLUMN = 8.6 / 2.54
@@ -92,6 +95,25 @@ def plot_phase_diagram(data: xr.Dataset, layers: int | float, path: Path) -> Non
     axes.set_title(f"${_depth(layers)}$", fontsize="medium")
     # Below the axes it covers nothing, wherever the boundaries of other depths are.
     figure.legend(loc="outside lower center", fontsize="small", frameon=False)
+    _save(figure, path)
+
+
+def plot_flip_rate(result: MeanField, path: Path) -> None:
+    """Draw the flip rate f(t) with its error."""
+    figure = Figure(figsize=(_COLUMN, 2.6), layout="constrained")
+    axes = figure.subplots()
+    axes.set_title(_name(result.chain), fontsize="medium")
+    sweeps = np.arange(1, result.sweeps + 1)
+    value, error = result.flip_rate.value, result.flip_rate.error
+    axes.fill_between(
+        sweeps, np.maximum(value - error, 0), value + error, color="C0", alpha=0.3, lw=0
+    )
+    axes.plot(sweeps, value, color="C0", lw=1.2)
+    axes.set(xlabel="sweep $t$", ylabel="flip rate $f(t)$")
+    if result.sweeps > 1 and value.min() > 0:
+        axes.set(xscale="log", yscale="log")
+        for axis in (axes.xaxis, axes.yaxis):
+            _label_logarithmic(axis)
     _save(figure, path)
 
 

@@ -24,12 +24,39 @@ def task(
     return torch.where(prototypes[labels] + noise > 0, 1, -1).to(torch.int8), labels
 
 
+def identity_chain(n: int, layers: int) -> Parameters:
+    """A chain whose first layer sees x and whose last sees the code y, neuron by neuron."""
+    return Parameters.of(
+        n=n,
+        layers=layers,
+        jd=0.1,
+        lam_left=1.5,
+        lam_right=1.5,
+        lambda_x=2.0,
+        lambda_y=4.0,
+        warmup=layers,
+        clamped=12,
+        inference=36 + layers,
+        stop="converged",
+        scheme="approximate",
+        test_right=False,
+        right_in_inference=False,
+        eta_j=0.03,
+        eta_in=0.0,
+        eta_out=0.0,
+        kappa_j=1.5,
+        input_kind="identity",
+        back_kind="identity",
+        readout="none",
+    )
+
+
 class Naive:
     """One network, one sample at a time, all layers as one big matrix."""
 
     def __init__(self, parameters: Parameters, state: State) -> None:
         self.parameters = parameters
-        n, layers = parameters.n, parameters.layers
+        n, layers = parameters.couplings.n, parameters.couplings.layers
         self.j = np.zeros((n * layers, n * layers))
         self.learns = np.zeros_like(self.j, dtype=bool)
         present = state.dense_j().double().numpy()
@@ -40,11 +67,11 @@ class Naive:
         self.fixed = np.zeros_like(self.j)
         self.right = np.zeros_like(self.j)
         for i in range(n * layers):
-            self.fixed[i, i] = parameters.jd
+            self.fixed[i, i] = parameters.couplings.jd
             if i >= n:
-                self.fixed[i, i - n] = parameters.lam_left
+                self.fixed[i, i - n] = parameters.couplings.lam_left
             if i + n < n * layers:
-                self.right[i, i + n] = parameters.lam_right
+                self.right[i, i + n] = parameters.couplings.lam_right
         self.w_in = state.w_in.to_dense().double().numpy().copy()
         self.w_back = state.w_back.to_dense().double().numpy().copy()
         self.w_out = state.w_out.double().numpy().copy()
@@ -56,47 +83,49 @@ class Naive:
 
     def present(self, x: Matrix, label: int) -> tuple[Matrix, Matrix]:
         """s' and s* of one sample."""
-        code = np.full(self.w_back.shape[1], self.parameters.label_other)
-        code[label] = self.parameters.label_true
+        code = np.full(self.w_back.shape[1], self.parameters.w_back.label_other)
+        code[label] = self.parameters.w_back.label_true
         s = np.zeros(len(self.j))
-        plan = [(self.parameters.warmup, None), (self.parameters.clamped, code)]
+        plan = [(self.parameters.phases.warmup, None), (self.parameters.phases.clamped, code)]
         for sweeps, y in plan:
             for _ in range(sweeps):
                 s = np.where(self.field(s, x, y) >= 0, 1.0, -1.0)
         s_prime = s.copy()
-        for _ in range(self.parameters.free if self.parameters.scheme == "full" else 0):
+        for _ in range(
+            self.parameters.phases.free if self.parameters.phases.scheme == "full" else 0
+        ):
             s = np.where(self.field(s, x, None) >= 0, 1.0, -1.0)
         return s_prime, s
 
     def weight(self, margin: float, kappa: float) -> float:
-        if self.parameters.rule == "perceptron":
+        if self.parameters.rule.kind == "perceptron":
             return 1.0 if margin <= kappa else 0.0
-        return 0.5 - 0.5 * float(np.tanh(self.parameters.gamma * (margin - kappa)))
+        return 0.5 - 0.5 * float(np.tanh(self.parameters.rule.gamma * (margin - kappa)))
 
     def learn(self, x: Matrix, label: int) -> Matrix:
         """One presentation, online: the rules of the paper entry by entry. Returns s*."""
         _, s = self.present(x, label)
         margin = s * self.field(s, x, None)
         parameters, (neurons, inputs) = self.parameters, self.w_in.shape
-        n = parameters.n
-        rate_j = parameters.eta_j / n**0.5
-        rate_in = parameters.eta_in * parameters.lambda_x / inputs**0.5
-        rate_out = parameters.eta_out / neurons**0.5
+        n = parameters.couplings.n
+        rate_j = parameters.j.eta / n**0.5
+        rate_in = parameters.w_in.eta * parameters.w_in.strength / inputs**0.5
+        rate_out = parameters.readout.eta / neurons**0.5
         for i in range(neurons):
             for j in range(neurons):
                 if self.learns[i, j]:
-                    own = self.weight(margin[i], parameters.kappa_j)
-                    other = self.weight(margin[j], parameters.kappa_j)
+                    own = self.weight(margin[i], parameters.j.kappa)
+                    other = self.weight(margin[j], parameters.j.kappa)
                     gate = {"sym1": own * other, "sym2": (own + other) / 2}
-                    gates = gate.get(parameters.symmetry, own)
+                    gates = gate.get(parameters.couplings.symmetry, own)
                     self.j[i, j] += rate_j * s[i] * s[j] * gates
             for k in range(inputs):
                 if self.present_in[i, k]:
-                    gate_in = self.weight(margin[i], parameters.kappa_in)
+                    gate_in = self.weight(margin[i], parameters.w_in.kappa)
                     self.w_in[i, k] += rate_in * s[i] * x[k] * gate_in
         output = self.w_out @ s
         for c in range(len(self.w_out)):
             y = 1.0 if c == label else -1.0
-            if y * output[c] <= parameters.kappa_out:
+            if y * output[c] <= parameters.readout.kappa:
                 self.w_out[c] += rate_out * y * s * (self.w_out[c] != 0)
         return s

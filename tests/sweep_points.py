@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rmsim.cli.sweep_options import run_from_command
+from rmsim.cli.options import run_from_command
 from rmsim.sweep import Grid, Sweep
 
 
@@ -44,6 +44,16 @@ def ragged(point: dict[str, Any], seed: int) -> dict[str, Any]:
     return {"counts": np.arange(point["x"])}
 
 
+def place(point: dict[str, Any], seed: int, device: str = "cpu") -> dict[str, Any]:
+    """Return what GPU a process sees and where it computes, once all processes are here."""
+    here = Path(point["folder"])
+    (here / str(os.getpid())).touch()
+    while len(list(here.iterdir())) < point["processes"]:
+        time.sleep(0.01)
+    seen = os.environ.get("CUDA_VISIBLE_DEVICES", "all")
+    return {"process": os.getpid(), "gpu": seen, "where": device, "device": device}
+
+
 def sweep(xs: range | tuple[int, ...] = range(3), seed: int = 5, **fixed: Any) -> Sweep:
     """Return a sweep over `xs` and two y."""
     grid = Grid.product({"x": xs, "y": (0.5, 1.5)}, fixed)
@@ -58,7 +68,7 @@ def main() -> None:
     given = dict(option.split("=", 1) for option in options)
     import typer
 
-    from rmtheory.cli.run import run_app
+    from rmtheory.runtime.command import run_app
 
     app = typer.Typer()
 

@@ -7,10 +7,11 @@ import torch
 
 from rmsim.data import synthetic
 from rmsim.learning import State
-from rmsim.training import Outcome, Plan, Watch, run
+from rmsim.learning.run_folder import Plan
+from rmsim.learning.training import Metrics, Outcome, train
 
 DATA = synthetic()
-WATCH = Watch(phases=100, accuracy=200)
+METRICS = Metrics(phases=100, accuracy=200)
 
 
 def plan(preset: str = "entangled-mnist-dense", n: int = 60, **others: Any) -> Plan:
@@ -20,7 +21,8 @@ def plan(preset: str = "entangled-mnist-dense", n: int = 60, **others: Any) -> P
 
 def trained(folder: Path, epochs: int, wanted: Plan | None = None, **more: Any) -> Outcome:
     wanted = plan() if wanted is None else wanted
-    return run(wanted, DATA, folder, epochs, device="cpu", watch=WATCH, **more)
+    settings = {"device": "cpu", "metrics": METRICS, "probe": 0, **more}
+    return train(wanted, DATA, epochs, out=folder, **settings)
 
 
 def same(one: State, two: State) -> bool:

@@ -5,7 +5,6 @@ the README. Hyperparameters are inputs and are not listed: they are presets of t
 """
 
 from figures.claims.algorithms import ALGORITHMS
-from figures.claims.benchmarks import BENCHMARKS, FEATURES
 from figures.claims.capacity import CAPACITY
 from figures.claims.claim import (
     AGREEMENT,
@@ -17,12 +16,9 @@ from figures.claims.claim import (
     Verdict,
     judge,
 )
-from figures.claims.entropy import ENTROPY
-from figures.claims.geometry import GEOMETRY
-from figures.claims.landscape import LANDSCAPE
-from figures.claims.qdyn import QDYN
-from figures.claims.roles import ROLES
-from figures.claims.rules import RULES
+from figures.claims.landscape import LANDSCAPE, QDYN
+from figures.claims.learning import BENCHMARKS, FEATURES, ROLES, RULES
+from figures.claims.theory import ENTROPY, GEOMETRY
 
 #: Title -> claims, in the order of the paper.
 SECTIONS: dict[str, tuple[Claim, ...]] = {

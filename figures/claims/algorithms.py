@@ -7,8 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from figures.claims.claim import Claim, Ours, Relation
-from figures.claims.read import At, ours, select, sizes_of
+from figures.claims.claim import (
+    At,
+    Claim,
+    Ours,
+    Relation,
+    ours,
+    select,
+    sizes_of,
+)
 
 _TEXT = "main text, geometry of fixed points"
 

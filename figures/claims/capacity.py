@@ -9,8 +9,16 @@ from itertools import pairwise
 import numpy as np
 import xarray as xr
 
-from figures.claims.claim import Claim, Ours, Relation
-from figures.claims.read import At, difference, least, ours, select
+from figures.claims.claim import (
+    At,
+    Claim,
+    Ours,
+    Relation,
+    difference,
+    least,
+    ours,
+    select,
+)
 
 _RECONSTRUCTION = (
     "The paper gives no settings for this task; ours are a reconstruction, chosen so that capacity "

@@ -1,7 +1,13 @@
 """The report: every figure, what was run, and every number of the paper against ours."""
 
-from figures.report.gather import Entry, Report, State, gather
-from figures.report.results import Results, Run
-from figures.report.write import write
+from figures.report.collecting import (
+    Entry,
+    Report,
+    Results,
+    Run,
+    State,
+    gather,
+)
+from figures.report.publishing import write
 
 __all__ = ["Entry", "Report", "Results", "Run", "State", "gather", "write"]

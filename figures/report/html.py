@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from figures.claims import SECTIONS, Judged, Verdict
-from figures.report.gather import Entry, Report, State
+from figures.report.collecting import Entry, Report, State
 from figures.report.markdown import COUNTS, RULE
 
 _STYLE = Path(__file__).with_name("style.css")

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from figures.claims import AGREEMENT, CLAIMS, RESOLUTION, SECTIONS, Claim, Judged, Verdict
-from figures.report.gather import Report, State
-from figures.report.results import Results
+from figures.report.collecting import Report, Results, State
 
 #: How the verdicts are to be read.
 RULE = (

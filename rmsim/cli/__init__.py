@@ -11,14 +11,16 @@ import typer
 from rmsim.cli.baseline import baseline_app
 from rmsim.cli.capacity import capacity_command, overlaps_command
 from rmsim.cli.data import data_app
-from rmsim.cli.enumerate import enumerate_command
 from rmsim.cli.landscape import landscape_command
-from rmsim.cli.local_entropy import local_entropy_command
-from rmsim.cli.relax import relax_command
-from rmsim.cli.solve import solve_command
+from rmsim.cli.networks import (
+    enumerate_command,
+    local_entropy_command,
+    relax_command,
+    solve_command,
+)
 from rmsim.cli.thresholds import thresholds_command
 from rmsim.cli.train import evaluate_command, presets_command, train_command
-from rmtheory.cli.run import run_app
+from rmtheory.runtime.command import run_app
 
 app = typer.Typer(
     name="rmsim",

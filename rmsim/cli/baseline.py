@@ -1,25 +1,19 @@
-"""``rmsim baseline``: what learning is compared with, trained and measured."""
+"""``rmsim baseline``: the baselines of learning (:mod:`rmsim.learning.baselines`)."""
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rmsim.cli.data import DataOption, read_dataset
-from rmsim.cli.options import DeviceOption, SeedOption, bundled
-from rmsim.cli.options import option as _option
-from rmtheory import checks
-from rmtheory.cli import output as io
-from rmtheory.errors import InvalidInputError
+from rmsim.cli.options import DeviceOption, SeedOption, bundled, option
+from rmtheory.runtime import report as io
 
 if TYPE_CHECKING:
-    import torch
-
-    from rmsim.baselines import BaselinePreset
     from rmsim.data import Dataset
+    from rmsim.learning.baselines import BaselinePreset, BaselineResult
 
 baseline_app = typer.Typer(
     help="Baselines: what learning is compared with, trained and measured.",
@@ -36,25 +30,25 @@ def _baseline(context: typer.Context) -> None:
 
 PresetOption = Annotated[
     str,
-    _option(
+    option(
         "--preset", "NAME", "Of training (rmsim presets); the other options replace its numbers."
     ),
 ]
 DatasetOption = Annotated[
-    str | None, _option("--dataset", "NAME", "Data set, as in 'rmsim data list'.")
+    str | None, option("--dataset", "NAME", "Data set, as in 'rmsim data list'.")
 ]
-SizeOption = Annotated[str | None, _option("--n", "N", "Neurons of the network compared with.")]
-RhoJOption = Annotated[str | None, _option("--rho-j", "DENSITY", "Density of its J.")]
-RhoInOption = Annotated[str | None, _option("--rho-in", "DENSITY", "Density of its W_in.")]
-EpochsOption = Annotated[str | None, _option("--epochs", "COUNT", "Passes over the samples.")]
-EtaOption = Annotated[str | None, _option("--eta", "RATE", "Learning rate.")]
-TrainOption = Annotated[str | None, _option("--train", "COUNT", "Only the first training samples.")]
-TestOption = Annotated[str | None, _option("--test", "COUNT", "Only the first test samples.")]
-JdOption = Annotated[str | None, _option("--jd", "NUMBER", "Self-coupling J_D.")]
-LambdaOption = Annotated[str | None, _option("--lambda-x", "NUMBER", "Strength of the input.")]
-KappaOption = Annotated[str | None, _option("--kappa", "NUMBER", "Margin of the perceptrons.")]
+SizeOption = Annotated[str | None, option("--n", "N", "Neurons of the network compared with.")]
+RhoJOption = Annotated[str | None, option("--rho-j", "DENSITY", "Density of its J.")]
+RhoInOption = Annotated[str | None, option("--rho-in", "DENSITY", "Density of its W_in.")]
+EpochsOption = Annotated[str | None, option("--epochs", "COUNT", "Passes over the samples.")]
+EtaOption = Annotated[str | None, option("--eta", "RATE", "Learning rate.")]
+TrainOption = Annotated[str | None, option("--train", "COUNT", "Only the first training samples.")]
+TestOption = Annotated[str | None, option("--test", "COUNT", "Only the first test samples.")]
+JdOption = Annotated[str | None, option("--jd", "NUMBER", "Self-coupling J_D.")]
+LambdaOption = Annotated[str | None, option("--lambda-x", "NUMBER", "Strength of the input.")]
+KappaOption = Annotated[str | None, option("--kappa", "NUMBER", "Margin of the perceptrons.")]
 ProbeOption = Annotated[
-    str, _option("--probe-epochs", "COUNT", "Passes of the softmax probe (Adam).")
+    str, option("--probe-epochs", "COUNT", "Passes of the softmax probe (Adam).")
 ]
 
 _MEANING = {
@@ -72,7 +66,7 @@ _MEANING = {
 
 @dataclass(frozen=True)
 class TaskOptions:
-    """What every baseline is asked: seed, data, place, and how to answer."""
+    """Options of every baseline: seed, data, device, and form of the result."""
 
     seed: SeedOption = "0"
     train: TrainOption = None
@@ -97,67 +91,25 @@ class ReadoutOptions:
         return {"epochs_out": self.epochs, "eta_out": self.eta, "kappa_out": self.kappa}
 
 
-@dataclass(frozen=True)
-class _Task:
-    """What all baselines share: numbers, data, seed, device and the clock."""
-
-    preset: BaselinePreset
-    data: Dataset
-    seed: int
-    device: torch.device
-    started: float
-
-    def document(self, parameters: dict[str, Any], results: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer as JSON values."""
-        data = self.data.summary()
-        return {
-            "parameters": parameters,
-            **results,
-            "data": {name: data[name] for name in ("name", "train", "test", "sha256")},
-            "seed": self.seed,
-            "device": str(self.device),
-            "dtype": "float32",
-            "wall_time": time.perf_counter() - self.started,
-        }
-
-
-def _task(
-    preset: str,
-    n: str | None,
-    changes: dict[str, str | None],
-    options: TaskOptions,
-) -> _Task:
-    """Read options and data; `changes` replace numbers of the preset, each by its own type."""
-    from rmsim.baselines import baseline_preset
+def _inputs(
+    preset: str, n: str | None, changes: dict[str, str | None], options: TaskOptions
+) -> tuple[BaselinePreset, Dataset]:
+    """Return the numbers of the preset with `changes`, and the samples chosen of its data."""
     from rmsim.device import choose_device
+    from rmsim.learning.baselines import baseline_preset
     from rmsim.randomness import checked_seed
 
-    started = time.perf_counter()
-    numbers = baseline_preset(preset, n)
-    values: dict[str, Any] = {}
-    for name, text in changes.items():
-        if text is None:
-            continue
-        kind = type(getattr(numbers, name))
-        if kind is int:
-            values[name] = checks.integer(_option_of(name), text, 1)
-        else:
-            values[name] = text if kind is str else float(checks.exact_real(_option_of(name), text))
-    numbers = replace(numbers, **values)
-    place, number = choose_device(options.device), checked_seed(options.seed)
-    found = read_dataset(numbers.dataset, options.data)
-    train, test = options.train, options.test
-    if train is not None or test is not None:
-        found = found.first(
-            checks.integer("train", train or len(found.train), 1, len(found.train)),
-            checks.integer("test", test or len(found.test), 1, len(found.test)),
-        )
-    return _Task(numbers, found, number, place, started)
+    numbers = baseline_preset(preset, n).with_changes(**changes)
+    choose_device(options.device), checked_seed(options.seed)  # errors come before a download
+    data = read_dataset(numbers.dataset, options.data)
+    return numbers, data.first(options.train, options.test)
 
 
-def _option_of(name: str) -> str:
-    """Return the option that replaces the number `name` of a preset, as users write it."""
-    return name.removesuffix("_mlp").removesuffix("_out")
+def _show(result: BaselineResult, options: TaskOptions) -> None:
+    from rmsim.cli.report import SimulationReport
+
+    report = SimulationReport(result.title, result.document(), _MEANING)
+    report.show(options.json, options.out)
 
 
 @baseline_app.command("mlp")
@@ -169,11 +121,11 @@ def mlp_command(
     rho_j: RhoJOption = None,
     rho_in: RhoInOption = None,
     width: Annotated[
-        str | None, _option("--width", "H", "Hidden neurons; by default as many as match --n.")
+        str | None, option("--width", "H", "Hidden neurons; by default as many as match --n.")
     ] = None,
     epochs: EpochsOption = None,
     eta: EtaOption = None,
-    batch: Annotated[str, _option("--batch", "COUNT", "Samples a batch.")] = "64",
+    batch: Annotated[str, option("--batch", "COUNT", "Samples per batch.")] = "64",
     *,
     options: TaskOptions,
 ) -> None:
@@ -181,56 +133,22 @@ def mlp_command(
 
     Example: rmsim baseline mlp --preset mnist-sparse --n 1000 --epochs 20 --seed 0 --json
     """
-    from rmsim.baselines import MlpParameters, core_parameters, fit_mlp, matched_width
-    from rmsim.baselines import mlp_parameters as count_parameters
-    from rmsim.cli.report import SimulationReport
-    from rmsim.readout import checked_features
-    from rmtheory.cli.progress import counting
+    from rmsim.learning.baselines import run_mlp
+    from rmtheory.runtime.progress import counting
 
     changes = {"dataset": dataset, "rho_j": rho_j, "rho_in": rho_in}
     changes |= {"epochs_mlp": epochs, "eta_mlp": eta}
-    task = _task(preset, n, changes, options)
-    numbers, inputs, classes = task.preset, task.data.width, task.data.classes
-    wanted = core_parameters(numbers.n, inputs, classes, numbers.rho_j, numbers.rho_in)
-    hidden = (
-        matched_width(wanted, inputs, classes).width
-        if width is None
-        else checks.integer("width", width, 1)
+    numbers, samples = _inputs(preset, n, changes, options)
+    result = run_mlp(
+        numbers,
+        samples,
+        width=width,
+        batch=batch,
+        seed=options.seed,
+        device=options.device,
+        stage=counting,
     )
-    parameters = MlpParameters(
-        hidden, numbers.eta_mlp, checks.integer("batch", batch, 1), numbers.epochs_mlp
-    )
-    parts = [
-        checked_features(part.inputs, part.labels, classes, task.device)
-        for part in (task.data.train, task.data.test)
-    ]
-    with counting("epochs", parameters.epochs) as progress:
-        fit = fit_mlp(parts[0], parts[1], parameters, task.seed, progress)
-    count = count_parameters(hidden, inputs, classes)
-    document = task.document(
-        {
-            "baseline": "mlp",
-            **parameters.to_dict(),
-            "n": numbers.n,
-            "rho_j": numbers.rho_j,
-            "rho_in": numbers.rho_in,
-        },
-        {
-            "train_accuracy": fit.train.accuracy,
-            "train_accuracy_error": fit.train.error,
-            "train_loss": fit.train.loss,
-            "test_accuracy": fit.test.accuracy,
-            "test_accuracy_error": fit.test.error,
-            "test_loss": fit.test.loss,
-            "test_accuracies": list(fit.tests),
-            "losses": list(fit.losses),
-            "trainable_parameters": count,
-            "core_parameters": wanted,
-            "mismatch": count / wanted - 1,
-        },
-    )
-    title = f"Perceptron {inputs}-{hidden}-{hidden}-{classes} on {task.data.name}"
-    SimulationReport(title, document, _MEANING).show(options.json, options.out)
+    _show(result, options)
 
 
 @baseline_app.command("random-features")
@@ -248,10 +166,20 @@ def random_features_command(
 
     Example: rmsim baseline random-features --n 400 --epochs 20 --seed 0 --json
     """
-    changes = {"dataset": dataset, "rho_in": rho_in}
-    changes |= readout.changes()
-    task = _task(preset, n, changes, options)
-    _frozen("random-features", task, 1, readout.probe_epochs, options)
+    from rmsim.learning.baselines import run_random_features
+    from rmtheory.runtime.progress import counting
+
+    changes = {"dataset": dataset, "rho_in": rho_in} | readout.changes()
+    numbers, samples = _inputs(preset, n, changes, options)
+    result = run_random_features(
+        numbers,
+        samples,
+        probe_epochs=readout.probe_epochs,
+        seed=options.seed,
+        device=options.device,
+        stage=counting,
+    )
+    _show(result, options)
 
 
 @baseline_app.command("reservoir")
@@ -264,7 +192,7 @@ def reservoir_command(
     lambda_x: LambdaOption = None,
     rho_j: RhoJOption = None,
     rho_in: RhoInOption = None,
-    sweeps: Annotated[str | None, _option("--sweeps", "COUNT", "Sweeps from s = 0.")] = None,
+    sweeps: Annotated[str | None, option("--sweeps", "COUNT", "Sweeps from s = 0.")] = None,
     *,
     readout: ReadoutOptions,
     options: TaskOptions,
@@ -273,53 +201,18 @@ def reservoir_command(
 
     Example: rmsim baseline reservoir --n 400 --jd .5 --epochs 20 --seed 0 --json
     """
+    from rmsim.learning.baselines import run_reservoir
+    from rmtheory.runtime.progress import counting
+
     changes = {"dataset": dataset, "jd": jd, "lambda_x": lambda_x}
-    changes |= {"rho_j": rho_j, "rho_in": rho_in, "sweeps": sweeps}
-    changes |= readout.changes()
-    task = _task(preset, n, changes, options)
-    _frozen("reservoir", task, task.preset.sweeps, readout.probe_epochs, options)
-
-
-def _frozen(name: str, task: _Task, sweeps: int, probe_epochs: str, options: TaskOptions) -> None:
-    """Compute the states once, train both readouts on them, and report."""
-    from rmsim.baselines import frozen_features, reservoir_parameters
-    from rmsim.cli.report import SimulationReport
-    from rmsim.readout import PerceptronParameters, ProbeParameters, fit_perceptron, fit_probe
-    from rmtheory.cli.progress import counting
-
-    numbers = task.preset
-    network: dict[str, Any] = {"lambda_x": numbers.lambda_x, "rho_in": numbers.rho_in}
-    if sweeps > 1:
-        network |= {"jd": numbers.jd, "rho_j": numbers.rho_j}
-    rule = PerceptronParameters(numbers.eta_out, numbers.kappa_out, epochs=numbers.epochs_out)
-    probing = ProbeParameters(epochs=checks.integer("probe_epochs", probe_epochs, 1))
-    core = reservoir_parameters(numbers.n, sweeps, **network)
-    if numbers.n < task.data.classes:
-        raise InvalidInputError("n", numbers.n, f"at least the {task.data.classes} classes")
-    with counting("samples", len(task.data.train) + len(task.data.test)) as progress:
-        features = frozen_features(core, task.data, task.seed, task.device, progress)
-    with counting("epochs", rule.epochs) as progress:
-        online = fit_perceptron(*features, rule, task.seed, progress)
-    with counting("epochs of the probe", probing.epochs) as progress:
-        probe = fit_probe(*features, probing, task.seed, progress)
-    assert online.test is not None  # both were given test samples
-    assert probe.test is not None
-    document = task.document(
-        {"baseline": name, "n": numbers.n, "sweeps": sweeps, **network}
-        | {"readout": rule.to_dict(), "probe": probing.to_dict()},
-        {
-            "train_accuracy": online.train.accuracy,
-            "train_accuracy_error": online.train.error,
-            "test_accuracy": online.test.accuracy,
-            "test_accuracy_error": online.test.error,
-            "probe_train_accuracy": probe.train.accuracy,
-            "probe_train_accuracy_error": probe.train.error,
-            "probe_train_loss": probe.train.loss,
-            "probe_test_accuracy": probe.test.accuracy,
-            "probe_test_accuracy_error": probe.test.error,
-            "probe_test_loss": probe.test.loss,
-            "trainable_parameters": numbers.n * task.data.classes,
-        },
+    changes |= {"rho_j": rho_j, "rho_in": rho_in, "sweeps": sweeps} | readout.changes()
+    numbers, samples = _inputs(preset, n, changes, options)
+    result = run_reservoir(
+        numbers,
+        samples,
+        probe_epochs=readout.probe_epochs,
+        seed=options.seed,
+        device=options.device,
+        stage=counting,
     )
-    title = f"Readout of {name} with N = {numbers.n} on {task.data.name}"
-    SimulationReport(title, document, _MEANING).show(options.json, options.out)
+    _show(result, options)

@@ -9,18 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rmsim.cli import ranges
-from rmsim.cli.options import bundled
-from rmsim.cli.options import option as _option
-from rmsim.cli.sweep_options import SweepOptions, results_directory, run_from_command
-from rmtheory import checks
-from rmtheory.errors import InvalidInputError
-from rmtheory.wording import counted
+from rmsim.cli.options import (
+    SweepOptions,
+    bundled,
+    integers,
+    option,
+    results_directory,
+    run_from_command,
+)
+from rmtheory.base import checks
+from rmtheory.base.errors import InvalidInputError
+from rmtheory.base.wording import counted
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from rmsim.capacity import Design
+    from rmsim.studies.capacity_sweep import Design
 
 #: Files in the results directory, beside the points of the sweep.
 CAPACITY, OVERLAPS = "capacity", "overlaps"
@@ -31,27 +35,25 @@ class TrialOptions:
     """How pairs are learnt, and how trials are cut into pieces of work."""
 
     protocol: Annotated[
-        str, _option("--protocol", "NAME", "How the chain learns: reconstruction or printed.")
+        str, option("--protocol", "NAME", "How the chain learns: reconstruction or printed.")
     ] = "reconstruction"
     loads: Annotated[
-        str, _option("--loads", "LOW:HIGH", "P is uniform between these times N; the paper's .5:1.")
+        str, option("--loads", "LOW:HIGH", "P is uniform between these times N; the paper's .5:1.")
     ] = "0.5:1"
-    max_epochs: Annotated[str, _option("--max-epochs", "COUNT", "Epochs at most.")] = "300"
-    batch: Annotated[str, _option("--batch", "COUNT", "Trials computed as one piece of work.")] = (
-        "5"
-    )
+    max_epochs: Annotated[str, option("--max-epochs", "COUNT", "Epochs at most.")] = "300"
+    batch: Annotated[str, option("--batch", "COUNT", "Trials computed as one piece of work.")] = "5"
     plot: Annotated[bool, typer.Option("--plot", help="Also draw a picture into DIR.")] = False
 
 
 @bundled
 def capacity_command(
     layers: Annotated[
-        str | None, _option("--layers", "VALUES", "Core modules L: 2,3,5 or start:stop:count.")
+        str | None, option("--layers", "VALUES", "Core modules L: 2,3,5 or start:stop:count.")
     ] = None,
     n: Annotated[
-        str | None, _option("--n", "VALUES", "Neurons a layer: 60,100 or start:stop:count.")
+        str | None, option("--n", "VALUES", "Neurons per layer: 60,100 or start:stop:count.")
     ] = None,
-    trials: Annotated[str, _option("--trials", "COUNT", "Trials of each depth and size.")] = "20",
+    trials: Annotated[str, option("--trials", "COUNT", "Trials of each depth and size.")] = "20",
     *,
     trial: TrialOptions,
     options: SweepOptions,
@@ -63,25 +65,28 @@ def capacity_command(
 
     Example: rmsim capacity --layers 2,3,5 --n 60,80,100 --loads .1:.9 --out DIR --plot
     """
-    from rmsim.capacity import analyse
+    from rmsim.studies.capacity_sweep import analyse
+    from rmsim.sweep.directory import Directory
+    from rmtheory.runtime import netcdf
 
     design = _design(layers, n, trials, trial, options)
     raw, number, folder = _run(design, options)
     data = analyse(raw, seed=number).assign_attrs(raw.attrs)
-    _keep(data, folder / f"{CAPACITY}.nc")
-    if trial.plot:
-        from rmsim.capacity.plot import plot_capacity
+    with Directory(folder).at_work():
+        netcdf.save(data, folder / f"{CAPACITY}.nc")
+        if trial.plot:
+            from rmsim.studies.plots import plot_capacity
 
-        plot_capacity(data, raw, folder / f"{CAPACITY}.png")
+            plot_capacity(data, raw, folder / f"{CAPACITY}.png")
     answer = _document(design, data) | {"seed": number, "file": str(folder / f"{CAPACITY}.nc")}
     _show(_title("Capacity", design), answer, ("rows", "slopes"), options.json)
 
 
 @bundled
 def overlaps_command(
-    layers: Annotated[str | None, _option("--layers", "L", "Number of core modules.")] = None,
-    n: Annotated[str | None, _option("--n", "N", "Neurons a layer.")] = None,
-    trials: Annotated[str, _option("--trials", "COUNT", "Trials.")] = "20",
+    layers: Annotated[str | None, option("--layers", "L", "Number of core modules.")] = None,
+    n: Annotated[str | None, option("--n", "N", "Neurons per layer.")] = None,
+    trials: Annotated[str, option("--trials", "COUNT", "Trials.")] = "20",
     *,
     trial: TrialOptions,
     options: SweepOptions,
@@ -92,7 +97,9 @@ def overlaps_command(
 
     Example: rmsim overlaps --layers 5 --n 100 --loads .5:.9 --trials 10 --out DIR --plot
     """
-    from rmsim.capacity import overlaps_by_layer
+    from rmsim.studies.capacity_sweep import overlaps_by_layer
+    from rmsim.sweep.directory import Directory
+    from rmtheory.runtime import netcdf
 
     design = _design(layers, n, trials, trial, options)
     if len(design.layers) > 1 or len(design.sizes) > 1:
@@ -101,11 +108,12 @@ def overlaps_command(
     raw, number, folder = _run(design, options)
     (depth,), (size,) = design.layers, design.sizes
     data = overlaps_by_layer(raw, design.protocol, depth, size, seed=number).assign_attrs(raw.attrs)
-    _keep(data, folder / f"{OVERLAPS}.nc")
-    if trial.plot:
-        from rmsim.capacity.plot import plot_overlaps
+    with Directory(folder).at_work():
+        netcdf.save(data, folder / f"{OVERLAPS}.nc")
+        if trial.plot:
+            from rmsim.studies.plots import plot_overlaps
 
-        plot_overlaps(data, folder / f"{OVERLAPS}.png")
+            plot_overlaps(data, folder / f"{OVERLAPS}.png")
     rows = [
         {"layer": int(layer), **_numbers(data.sel(layer=layer), _BY_LAYER)}
         for layer in data["layer"].values
@@ -132,7 +140,7 @@ def _design(
     options: SweepOptions,
 ) -> Design:
     """Build the design from the options as typed."""
-    from rmsim.capacity import Design
+    from rmsim.studies.capacity_sweep import Design
 
     for name, value in (("layers", layers), ("n", n)):
         if value is None:
@@ -142,8 +150,8 @@ def _design(
     if not separator:
         raise InvalidInputError("loads", trial.loads, "two numbers, as in 0.5:1")
     return Design(
-        ranges.integers("layers", str(layers), 1),
-        ranges.integers("n", str(n), 2),
+        integers("layers", str(layers), 1),
+        integers("n", str(n), 2),
         checks.integer("trials", trials, 1),
         trial.protocol,
         (float(checks.exact_real("loads", low)), float(checks.exact_real("loads", high))),
@@ -155,8 +163,8 @@ def _design(
 
 
 def _run(design: Design, options: SweepOptions) -> tuple[xr.Dataset, int, Path]:
-    from rmsim.capacity import gather, sweep_of
     from rmsim.randomness import checked_seed
+    from rmsim.studies.capacity_sweep import gather, sweep_of
 
     number = checked_seed(options.seed)
     folder = results_directory(options.out)
@@ -165,20 +173,14 @@ def _run(design: Design, options: SweepOptions) -> tuple[xr.Dataset, int, Path]:
     return gather(folder, sweep), number, folder
 
 
-def _keep(data: xr.Dataset, path: Path) -> None:
-    from rmtheory import store
-
-    store.save(data, path)
-
-
 def _numbers(row: xr.Dataset, names: tuple[str, ...]) -> dict[str, float | None]:
     """Return values and errors; None where there is none."""
-    found: dict[str, float | None] = {}
+    values: dict[str, float | None] = {}
     for name in names:
         for key in (name, f"{name}_error"):
             number = float(row[key])
-            found[key] = None if math.isnan(number) else number
-    return found
+            values[key] = None if math.isnan(number) else number
+    return values
 
 
 def _parameters(design: Design) -> dict[str, Any]:

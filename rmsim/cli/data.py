@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rmtheory.cli import output as io
-from rmtheory.errors import InvalidInputError
+from rmtheory.base.errors import InvalidInputError
+from rmtheory.runtime import report as io
 
 if TYPE_CHECKING:
     from rmsim.data.dataset import Dataset
@@ -52,13 +52,13 @@ _MEANING = {
 def read_dataset(name: str, folder: Path | None) -> Dataset:
     """Return the data set `name` as any command reads it: with a bar if it is downloaded."""
     from rmsim.data import catalogue
-    from rmtheory.cli.progress import weighing
+    from rmtheory.runtime.progress import counting
 
     entry = catalogue.entry(name)
     if entry.locate(folder) is not None:
         return entry.load(folder, False, lambda share: None)
-    with weighing(f"download of {name}, %", 100) as advance:
-        return entry.load(folder, True, lambda share: advance(int(100 * share), share))
+    with counting(f"download of {name}, %", 100, None) as report:
+        return entry.load(folder, True, lambda share: report(int(100 * share), share=share))
 
 
 def _demand_folder(folder: Path | None) -> None:
@@ -118,7 +118,7 @@ def check_command(
     Example: rmsim data check entangled-mnist --json
     """
     from rmsim.data import catalogue
-    from rmtheory.errors import RMError
+    from rmtheory.base.errors import RMError
 
     _demand_folder(data)
     rows: list[dict[str, Any]] = []

@@ -10,10 +10,10 @@ import typer
 from rmsim.cli.data import DataOption
 from rmsim.cli.options import DeviceOption, SeedOption
 from rmsim.cli.train import read_run
-from rmtheory import checks
-from rmtheory.cli import output as io
-from rmtheory.errors import InvalidInputError
-from rmtheory.wording import counted
+from rmtheory.base import checks
+from rmtheory.base.errors import InvalidInputError
+from rmtheory.base.wording import counted
+from rmtheory.runtime import report as io
 
 _MEANING = {
     "curvature_mean": "mean of the largest path curvature over pairs; 1 is a shortest path",
@@ -56,8 +56,8 @@ def landscape_command(
 
     from rmsim.cli.report import SimulationReport
     from rmsim.device import choose_device, choose_dtype
-    from rmsim.experiments.landscape import Survey, summary, survey
     from rmsim.learning import initialise
+    from rmsim.studies.landscape_survey import Survey, summary, survey
 
     started = time.perf_counter()
     if folder is None:
@@ -69,31 +69,33 @@ def landscape_command(
     checks.integer("patterns", patterns, 2, _MOST_PATTERNS)
     wanted = Survey(**sizes)
     place = choose_device(device)
-    moment, dataset = read_run(folder, data, place)
-    plan, used = moment.plan, moment.plan.data(dataset)
+    checkpoint, dataset = read_run(folder, data, place)
+    plan, used = checkpoint.plan, checkpoint.plan.data(dataset)
     dtype = choose_dtype(plan.dtype)
     untrained = initialise(
         plan.parameters, used.width, used.classes, plan.seed, dtype=dtype, device=place
     )
     number = checks.integer("seed", seed, 0)
-    found = {
+    surveys = {
         stage: survey(plan.parameters, state, used.train, wanted, number)
-        for stage, state in (("before", untrained), ("after", moment.state))
+        for stage, state in (("before", untrained), ("after", checkpoint.state))
     }
     if plot is not None:
-        from rmsim.experiments.landscape_plot import plot_survey
+        from rmsim.studies.landscape_survey import plot_survey
 
-        plot_survey(found, wanted.noises, plot)
+        plot_survey(surveys, wanted.noises, plot)
     document: dict[str, Any] = {
         "preset": plan.preset,
         "dataset": dataset.name,
-        "epoch": moment.epoch,
+        "epoch": checkpoint.epoch,
         "survey": wanted.to_dict(),
-        **{f"{stage}_{name}": x for stage in found for name, x in summary(found[stage]).items()},
+        **{
+            f"{stage}_{name}": x for stage in surveys for name, x in summary(surveys[stage]).items()
+        },
         "seed": number,
         "device": str(place),
         "wall_time": time.perf_counter() - started,
     }
-    meaning = {f"{stage}_{name}": text for name, text in _MEANING.items() for stage in found}
-    title = f"Landscape of {folder}, before training and after {counted(moment.epoch, 'epoch')}"
+    meaning = {f"{stage}_{name}": text for name, text in _MEANING.items() for stage in surveys}
+    title = f"Landscape of {folder}, before training and after {counted(checkpoint.epoch, 'epoch')}"
     SimulationReport(title, document, meaning).show(json, out)

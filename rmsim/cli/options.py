@@ -1,7 +1,10 @@
-"""Options of several commands: single ones, and bundles that a command takes as one argument.
+"""Options of several commands: single ones, lists of values, and bundles of options.
 
 typer reads the options of a command from its signature. :func:`bundled` spells a dataclass of
 options out in that signature, so that commands which share a dozen options name them once.
+:func:`numbers` and :func:`integers` read several values from one option, ``a,b,c`` and
+``start:stop:count``, also mixed. :func:`run_from_command` runs a sweep over a grid with its
+progress and its summary on standard error.
 """
 
 from __future__ import annotations
@@ -9,10 +12,23 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
-from typing import Annotated, Any, get_type_hints
+from dataclasses import dataclass, fields, is_dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
+
+from rmtheory.base import checks
+from rmtheory.base.errors import InvalidInputError, RMError, StorageError
+from rmtheory.base.wording import counted
+from rmtheory.runtime import report as io
+from rmtheory.runtime.command import if_interrupted
+from rmtheory.runtime.files import describe, remedy
+from rmtheory.runtime.progress import counting
+
+if TYPE_CHECKING:  # xarray is slow to import, and --help needs none of it
+    from rmsim.sweep import Backend, Report, Sweep
 
 
 def option(name: str, metavar: str, text: str) -> Any:
@@ -23,6 +39,13 @@ def option(name: str, metavar: str, text: str) -> Any:
 SeedOption = Annotated[str, option("--seed", "SEED", "Seed of all random numbers.")]
 DeviceOption = Annotated[str, option("--device", "NAME", "auto, cpu, cuda or cuda:0.")]
 DtypeOption = Annotated[str, option("--dtype", "TYPE", "float32 or float64.")]
+RhoOption = Annotated[str, option("--rho", "DENSITY", "Density of the couplings.")]
+SymmetricOption = Annotated[
+    bool, typer.Option("--symmetric", help="Symmetric couplings (J + J^T)/sqrt(2).")
+]
+UpdateOption = Annotated[
+    str, option("--update", "ORDER", "synchronous, or sequential (layer after layer).")
+]
 DrOption = Annotated[
     str | None, option("--dr", "SPEED", "Growth of the reinforcement (rbp), .01 by default.")
 ]
@@ -73,3 +96,198 @@ def bundled(command: Callable[..., None]) -> Callable[..., None]:
     spelt_out.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     spelt_out.__annotations__ = {one.name: one.annotation for one in parameters}
     return spelt_out
+
+
+# Several values in one option.
+
+#: Values in one option; more are a typing error.
+_MOST = 10_000
+
+_ALLOWED = "numbers a,b,c or a range start:stop:count"
+
+
+def numbers(argument: str, text: str) -> tuple[float, ...]:
+    """Return the numbers that `text` lists, ascending and each once.
+
+    Values between are exact fractions before they become floats: .4:1:13 contains .45 and not
+    .45000000000000001, so that a finer grid contains the points that are stored.
+
+    Examples
+    --------
+    >>> numbers("jd", ".4:.6:5")
+    (0.4, 0.45, 0.5, 0.55, 0.6)
+    >>> numbers("jd", "1,.2:.3:2")
+    (0.2, 0.3, 1.0)
+    """
+    return tuple(float(value) for value in _values(argument, text))
+
+
+def integers(argument: str, text: str, least: int) -> tuple[int, ...]:
+    """Return the integers >= `least` that `text` lists, ascending and each once.
+
+    Examples
+    --------
+    >>> integers("n", "200,100:300:3", 2)
+    (100, 200, 300)
+    """
+    values = []
+    for value in _values(argument, text):
+        if value.denominator != 1 or value < least:
+            raise InvalidInputError(argument, text, f"integers >= {least}, {_ALLOWED[8:]}")
+        values.append(int(value))
+    return tuple(values)
+
+
+def _values(argument: str, text: str) -> list[Fraction]:
+    values: set[Fraction] = set()
+    for part in text.split(","):
+        values.update(
+            _range(argument, text, part) if ":" in part else [_number(argument, text, part)]
+        )
+    if len(values) > _MOST:
+        raise InvalidInputError(argument, text, f"at most {_MOST} values")
+    return sorted(values)
+
+
+def _range(argument: str, text: str, part: str) -> list[Fraction]:
+    pieces = part.split(":")
+    if len(pieces) != 3:
+        raise InvalidInputError(argument, text, _ALLOWED)
+    start, stop = (_number(argument, text, piece) for piece in pieces[:2])
+    try:
+        count = checks.integer(argument, pieces[2].strip(), 2, _MOST)
+    except InvalidInputError:
+        allowed = f"start:stop:count with a count from 2 to {_MOST}"
+        raise InvalidInputError(argument, text, allowed) from None
+    if start >= stop:
+        raise InvalidInputError(argument, text, "start:stop:count with start below stop")
+    return [start + (stop - start) * k / (count - 1) for k in range(count)]
+
+
+def _number(argument: str, text: str, part: str) -> Fraction:
+    try:
+        return checks.exact_real(argument, part.strip())
+    except InvalidInputError:
+        raise InvalidInputError(argument, text, _ALLOWED) from None
+
+
+# Commands that sweep over a grid.
+
+ResultsOption = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Results directory; run again, and it goes on."),
+]
+JobsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--jobs",
+        metavar="COUNT",
+        help="Processes at a time; by default one for each GPU used, else for each core.",
+    ),
+]
+DaskOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dask",
+        metavar="ADDRESS",
+        help="Run on the Dask cluster with this scheduler (tcp://host:8786 or its file.json).",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """Options of every command that sweeps: seed, precision, device, and where results go."""
+
+    seed: SeedOption = "0"
+    dtype: DtypeOption = "float32"
+    device: DeviceOption = "auto"
+    out: ResultsOption = None
+    jobs: JobsOption = None
+    dask: DaskOption = None
+    json: io.JsonOption = False
+
+    def demand_place(self) -> None:
+        """Refuse a type or a device that is not available; workers of a cluster have their own."""
+        from rmsim.device import choose_device, choose_dtype
+
+        choose_dtype(self.dtype)
+        if self.dask is None:
+            choose_device(self.device)
+
+
+class FailedPointsError(RMError):
+    """Some points of a sweep could not be computed; the others are there."""
+
+
+def choose_backend(jobs: str | None = None, dask: str | None = None) -> Backend:
+    """Return where to compute, from the options as typed."""
+    from rmsim.sweep import Dask, Local
+
+    if dask is None:
+        return Local(None if jobs is None else checks.integer("jobs", jobs, 1))
+    if jobs is not None:
+        raise InvalidInputError("jobs", jobs, "left out with --dask: the cluster has its workers")
+    if not dask.strip():
+        raise InvalidInputError("dask", dask, "the address of a Dask scheduler")
+    return Dask(dask)
+
+
+def results_directory(out: Path | None) -> Path:
+    """Return the results directory, which a sweep must have."""
+    if out is None:
+        raise InvalidInputError("out", "nothing", "given (--out DIR, where the results are kept)")
+    return out
+
+
+def run_from_command(
+    sweep: Sweep, out: Path | None, jobs: str | None = None, dask: str | None = None
+) -> Report:
+    """Run `sweep` with a progress bar, and close with a summary on standard error.
+
+    Standard output stays free for the results. After Ctrl-C it says how to continue.
+
+    Raises
+    ------
+    FailedPointsError
+        If points failed, after all others are done; each is named on standard error.
+    StorageError
+        If results cannot be written; what was finished is kept.
+    """
+    from rmsim.sweep import Progress, run_sweep
+    from rmsim.sweep.directory import Directory
+
+    directory = results_directory(out)
+    backend = choose_backend(jobs, dask)
+    last = Progress(0, len(sweep.grid), 0.0)
+
+    def kept() -> str:
+        return Directory(directory).store.kept(f"{last.done} of {counted(last.asked, 'point')}")
+
+    with if_interrupted(kept), counting(sweep.name, len(sweep.grid), None) as report_progress:
+
+        def follow(progress: Progress) -> None:
+            nonlocal last
+            last = progress
+            report_progress(progress.done, share=progress.share)
+
+        try:
+            report = run_sweep(sweep, directory, backend, on_progress=follow, note=_say)
+        except OSError as problem:
+            raise StorageError(
+                f"{describe(problem)}; {last.done} of {last.asked} points are done and kept in "
+                f"{directory}: {remedy(problem)} and run the same command again"
+            ) from problem
+    for failure in report.failures:
+        _say(str(failure))
+    _say(str(report))
+    if report.failures:
+        raise FailedPointsError(
+            f"{len(report.failures)} of {counted(report.asked, 'point')} failed; "
+            "run the same command again to retry only those"
+        )
+    return report
+
+
+def _say(sentence: str) -> None:
+    typer.echo(f"rmsim: {sentence}", err=True)

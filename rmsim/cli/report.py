@@ -11,8 +11,8 @@ from typing import Any
 
 import typer
 
-from rmtheory.errors import NotConvergedError
-from rmtheory.files import write_text
+from rmtheory.base.errors import NotConvergedError
+from rmtheory.runtime.files import write_text
 
 
 @dataclass(frozen=True)

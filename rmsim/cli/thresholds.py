@@ -1,57 +1,73 @@
-"""``rmsim thresholds``: where an algorithm begins to find fixed points, for several sizes."""
+"""``rmsim thresholds``: the coupling at which an algorithm begins to find fixed points.
+
+The result is a document of all numbers (``--json``), or a table with one row for each size.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rmsim.cli import ranges
-from rmsim.cli.options import DrOption, EtaOption, R0Option, bundled
-from rmsim.cli.options import option as _option
-from rmsim.cli.sweep_options import SweepOptions, results_directory, run_from_command
-from rmtheory import checks
-from rmtheory.cli import output as io
-from rmtheory.errors import InvalidInputError
-from rmtheory.wording import counted
+from rmsim.cli.options import (
+    DrOption,
+    EtaOption,
+    R0Option,
+    RhoOption,
+    SweepOptions,
+    SymmetricOption,
+    UpdateOption,
+    bundled,
+    integers,
+    numbers,
+    option,
+    results_directory,
+    run_from_command,
+)
+from rmsim.cli.report import shown
+from rmtheory.base import checks
+from rmtheory.base.errors import InvalidInputError
+from rmtheory.base.wording import counted
+from rmtheory.runtime import report as io
 
-if TYPE_CHECKING:
-    from rmsim.thresholds import Design
+if TYPE_CHECKING:  # --help needs none of these, and they are slow to import
+    import xarray as xr
 
-#: Files in the results directory, beside the points of the sweep.
-DATA, PICTURE = "thresholds.nc", "thresholds.png"
+    from rmsim.studies.convergence import Design, Thresholds
+
+#: The picture in the results directory, beside the data.
+PICTURE = "thresholds.png"
 
 
 @bundled
 def thresholds_command(
     algorithm: Annotated[
-        str, _option("--algorithm", "NAME", "What searches: dynamics, rbp or likelihood.")
+        str, option("--algorithm", "NAME", "What searches: dynamics, rbp or likelihood.")
     ] = "dynamics",
     n: Annotated[
-        str | None, _option("--n", "VALUES", "Neurons a layer: 200,500 or start:stop:count.")
+        str | None, option("--n", "VALUES", "Neurons per layer: 200,500 or start:stop:count.")
     ] = None,
-    layers: Annotated[str, _option("--layers", "L", "Number of core modules.")] = "1",
+    layers: Annotated[str, option("--layers", "L", "Number of core modules.")] = "1",
     jd: Annotated[
-        str | None, _option("--jd", "VALUES", "Self-coupling: .4,.5 or start:stop:count.")
+        str | None, option("--jd", "VALUES", "Self-coupling: .4,.5 or start:stop:count.")
     ] = None,
     lam: Annotated[
         str | None,
-        _option("--lam", "VALUES", "Coupling to both neighbours; several values sweep over it."),
+        option("--lam", "VALUES", "Coupling to both neighbours; several values sweep over it."),
     ] = None,
     lam_left: io.LamLeftOption = None,
     lam_right: io.LamRightOption = None,
-    rho: Annotated[str, _option("--rho", "DENSITY", "Density of the couplings.")] = "1",
-    symmetric: Annotated[
-        bool, typer.Option("--symmetric", help="Symmetric couplings (J + J^T)/sqrt(2).")
-    ] = False,
-    update: Annotated[
-        str, _option("--update", "ORDER", "synchronous, or sequential (layer after layer).")
-    ] = "synchronous",
-    p: Annotated[str, _option("--p", "PROBABILITY", "Chance of a neuron to be updated.")] = "1",
-    samples: Annotated[str, _option("--samples", "COUNT", "Disorder samples a point.")] = "100",
+    rho: RhoOption = "1",
+    symmetric: SymmetricOption = False,
+    update: UpdateOption = "synchronous",
+    p: Annotated[str, option("--p", "PROBABILITY", "Chance of a neuron to be updated.")] = "1",
+    samples: Annotated[str, option("--samples", "COUNT", "Disorder samples per point.")] = "100",
     max_sweeps: Annotated[
         str | None,
-        _option(
+        option(
             "--max-sweeps",
             "COUNT",
             "The cap, on which the threshold depends: 1000 by default, for rbp until r is .95.",
@@ -61,7 +77,7 @@ def thresholds_command(
     r0: R0Option = None,
     eta: EtaOption = None,
     batch: Annotated[
-        str, _option("--batch", "COUNT", "Samples computed as one piece of work.")
+        str, option("--batch", "COUNT", "Samples computed as one piece of work.")
     ] = "25",
     plot: Annotated[bool, typer.Option("--plot", help=f"Also draw DIR/{PICTURE}.")] = False,
     *,
@@ -76,12 +92,12 @@ def thresholds_command(
     """
     import time
 
-    from rmsim.cli.thresholds_report import document, print_table
-    from rmsim.dynamics.relax import checked_p
-    from rmsim.dynamics.step import checked_update
+    from rmsim.dynamics.relaxation import checked_p
+    from rmsim.dynamics.sweeps import checked_update
     from rmsim.randomness import checked_seed
-    from rmsim.thresholds import analyse, gather, sweep_of, trend_attributes, trends_of
-    from rmtheory import store
+    from rmsim.studies.convergence import DATA, analysed, sweep_of
+    from rmsim.sweep.directory import Directory
+    from rmtheory.runtime import netcdf
 
     started = time.perf_counter()
     options.demand_place()
@@ -103,16 +119,15 @@ def thresholds_command(
     sweep = sweep_of(design, number)
     folder = results_directory(options.out)
     report = run_from_command(sweep, folder, options.jobs, options.dask)
-    raw = gather(folder, sweep)
-    data = analyse(raw, design.control, seed=number)
-    trends, limit = trends_of(data)
-    data = data.assign_attrs(raw.attrs | trend_attributes(trends, limit))
-    store.save(data, folder / DATA)
-    if plot:
-        from rmsim.thresholds.plot import plot_thresholds
+    found = analysed(folder, sweep, design)
+    data = found.data
+    with Directory(folder).at_work():
+        netcdf.save(data, folder / DATA)
+        if plot:
+            from rmsim.studies.plots import plot_thresholds
 
-        plot_thresholds(data, design.control, _title(design), folder / PICTURE)
-    answer = document(design, data, trends, limit) | {
+            plot_thresholds(data, design.control, _title(design), folder / PICTURE)
+    answer = document(found) | {
         "points_kept": report.kept,
         "points_computed": report.computed,
         "file": str(folder / DATA),
@@ -131,10 +146,9 @@ def thresholds_command(
 
 def _own_settings(algorithm: str, typed: dict[str, str | None]) -> dict[str, float]:
     """Return the settings that were given; refuse those that the algorithm does not have."""
-    from rmsim.thresholds.algorithms import OWN_SETTINGS, algorithm_named
+    from rmsim.studies.convergence import OWN_SETTINGS, checked_algorithm
 
-    algorithm_named(algorithm)
-    own = OWN_SETTINGS.get(algorithm, ())
+    own = OWN_SETTINGS[checked_algorithm(algorithm)]
     given = {name: value for name, value in typed.items() if value is not None}
     for name, value in given.items():
         if name not in own:
@@ -145,31 +159,21 @@ def _own_settings(algorithm: str, typed: dict[str, str | None]) -> dict[str, flo
 
 def _design(typed: tuple[str | None, ...], **settings: Any) -> Design:
     """Build the design from the options as typed; exactly one coupling may have several values."""
-    from rmsim.thresholds import Design
-    from rmtheory.chain import Chain
+    from rmsim.studies.convergence import design_of
 
     n, layers, jd, lam, lam_left, lam_right = typed
     for name, value in (("n", n), ("jd", jd)):
         if value is None:
             raise InvalidInputError(name, "nothing", f"given (--{name} VALUES)")
-    sizes = ranges.integers("n", str(n), 2)
-    self_couplings = ranges.numbers("jd", str(jd))
-    lams: tuple[float, ...] = () if lam is None else ranges.numbers("lam", lam)
-    if len(lams) > 1 and len(self_couplings) > 1:
-        raise InvalidInputError("lam", str(lam), "one value if jd has several")
-    one_lam = lams[0] if lams else None
-    chain = Chain(str(layers), self_couplings[0], one_lam, lam_left=lam_left, lam_right=lam_right)
-    common = {"sizes": sizes, "layers": chain.finite_layers, **settings}
-    if len(lams) > 1:
-        if chain.layers == 1:
-            raise InvalidInputError("lam", str(lam), "one value or none for a single layer")
-        return Design(control="lam", values=lams, jd=chain.jd, **common)
-    return Design(
-        control="jd",
-        values=self_couplings,
-        lam_left=chain.lam_left,
-        lam_right=chain.lam_right,
-        **common,
+    io.refuse_lambda_of_one_layer(str(layers), lam=lam, lam_left=lam_left, lam_right=lam_right)
+    return design_of(
+        integers("n", str(n), 2),
+        numbers("jd", str(jd)),
+        None if lam is None else numbers("lam", lam),
+        layers=str(layers),
+        lam_left=lam_left,
+        lam_right=lam_right,
+        **settings,
     )
 
 
@@ -188,3 +192,110 @@ def _title(design: Design) -> str:
         f"{counted(design.cap, design.unit)}: {layers}"
         f"{masked}{reinforced}{stepped}, {counted(design.samples, 'sample')}"
     )
+
+
+_AT_THRESHOLD = ("threshold", "threshold_error", "width", "width_error", "fit_p_value")
+_AT_POINT = (
+    *("success", "success_error", "success_low", "success_high"),
+    *(f"sweeps_{x}{suffix}" for x in ("median", "q25", "q75") for suffix in ("", "_error")),
+)
+_COUNTS = (
+    *("trials", "fixed_points", "cycles", "capped", "marginal"),
+    *("paramagnets", "polarised", "diverged", "settled"),
+)
+
+
+def document(found: Thresholds) -> dict[str, Any]:
+    """Return all numbers as JSON values; None where there is none, and the status says why."""
+    design, data = found.design, found.data
+    sizes, values = list(design.sizes), list(design.values)
+    return {
+        "parameters": {
+            **design.fixed(),
+            "n": sizes,
+            design.control: values,
+            "p": design.p,
+            "samples": design.samples,
+        },
+        "control": design.control,
+        "thresholds": [_threshold(design, data.sel(n=n)) for n in sizes],
+        "trends": [asdict(trend) for trend in found.trends],
+        "limit": asdict(found.limit),
+        "points": [
+            _point(data.sel({"n": n, design.control: x}), n, design.control, x)
+            for n in sizes
+            for x in values
+        ],
+    }
+
+
+def _threshold(design: Design, row: xr.Dataset) -> dict[str, Any]:
+    from rmsim.studies.compare import convergence_bound
+
+    n = int(row["n"])
+    last = row.isel({design.control: -1})
+    # The bound is one on J_D for the dynamics of a single layer.
+    bounded = design.algorithm == "dynamics" and design.layers == 1 and design.control == "jd"
+    return {
+        "n": n,
+        **{name: _number(row[name]) for name in _AT_THRESHOLD},
+        "status": str(row["threshold_status"].item()),
+        "method": str(row["threshold_method"].item()),
+        "bound": convergence_bound(n) if bounded else None,
+        "sweeps_median": _number(last["sweeps_median"]),
+        "sweeps_median_error": _number(last["sweeps_median_error"]),
+    }
+
+
+def _point(row: xr.Dataset, n: int, control: str, value: float) -> dict[str, Any]:
+    counts = {int(p): int(c) for p, c in zip(row["period"], row["period_counts"], strict=True)}
+    return {
+        "n": n,
+        control: value,
+        **{name: int(row[name]) for name in _COUNTS},
+        **{name: _number(row[name]) for name in _AT_POINT},
+        "periods": {str(period): count for period, count in counts.items() if count},
+    }
+
+
+def _number(value: xr.DataArray) -> float | None:
+    number = float(value)
+    return None if math.isnan(number) else number
+
+
+def print_table(title: str, design: Design, answer: Mapping[str, Any]) -> None:
+    """Print one row for each size, the trends, and where the data are."""
+    from rich.console import Console
+    from rich.table import Table
+
+    symbol = {"jd": "J_D", "lam": "lambda"}[design.control]
+    rows = answer["thresholds"]
+    table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
+    last = f"{symbol} = {design.values[-1]:g}"
+    columns = ["N", f"50 % point in {symbol}", f"{design.unit}s at {last}"]
+    bounded = any(row["bound"] is not None for row in rows)
+    for name in (*columns, *(["sqrt(2 ln N)"] if bounded else []), "status"):
+        table.add_column(name, no_wrap=True)
+    for row in rows:
+        cells = [
+            str(row["n"]),
+            shown(row["threshold"], row["threshold_error"]),
+            shown(row["sweeps_median"], row["sweeps_median_error"]),
+            *([f"{row['bound']:.3f}"] if bounded else []),
+            row["status"],
+        ]
+        table.add_row(*cells)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=500)  # a pipe has no width: never fold a number
+    console.print(table)
+    for trend in answer["trends"]:
+        a, b = shown(trend["a"], trend["a_error"]), shown(trend["b"], trend["b_error"])
+        typer.echo(
+            f"trend {trend['form']}: a = {a}, b = {b}, "
+            f"chi^2 = {trend['chi2']:.1f} for {counted(trend['dof'], 'degree')} of freedom"
+        )
+    limit = answer["limit"]
+    value = "" if limit["value"] is None else f"{shown(limit['value'], limit['error'])}, "
+    typer.echo(f"limit of infinite N: {value}{limit['verdict']}")
+    typer.echo(f"data: {answer['file']}")

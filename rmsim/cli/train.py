@@ -1,7 +1,12 @@
-"""``rmsim train``, ``rmsim evaluate`` and ``rmsim presets``: learning from data sets."""
+"""``rmsim train``, ``rmsim evaluate`` and ``rmsim presets``: learning from data sets.
+
+Progress is shown as one live line on a terminal, and as one line per epoch elsewhere.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,19 +14,21 @@ import typer
 
 from rmsim.cli.baseline import DatasetOption, TestOption, TrainOption
 from rmsim.cli.data import DataOption, read_dataset, show_rows
-from rmsim.cli.options import DeviceOption, SeedOption
-from rmtheory import checks
-from rmtheory.cli import output as io
-from rmtheory.cli.run import if_interrupted
-from rmtheory.errors import InvalidInputError
-from rmtheory.files import write_text
-from rmtheory.wording import counted
+from rmsim.cli.options import DeviceOption, DtypeOption, SeedOption, option
+from rmtheory.base import checks
+from rmtheory.base.errors import InvalidInputError
+from rmtheory.base.wording import counted
+from rmtheory.runtime import report as io
+from rmtheory.runtime.command import if_interrupted
+from rmtheory.runtime.files import write_text
+from rmtheory.runtime.progress import Report, counting
 
 if TYPE_CHECKING:  # torch takes seconds to import
     import torch
 
     from rmsim.data import Dataset
-    from rmsim.training import Checkpoint
+    from rmsim.learning.checkpoint import Checkpoint
+    from rmsim.learning.training import Progress
 
 _MEANING = {
     "epoch": "epochs done",
@@ -32,7 +39,7 @@ _MEANING = {
     "q_dyn": "overlap of s' and s*: median and quartiles, samples trained on",
     "margin": "least s h of a sample: median and quartiles",
     "symmetry": "of J: 1 symmetric, 0 independent, -1 antisymmetric (none: J = 0)",
-    "unstable_free": "fraction of samples whose s* is no fixed point",
+    "unstable_free": "fraction of samples whose s* is not a fixed point",
     "below_kappa": "fraction of neurons that the next step would update",
     "device": "where it ran",
     "folder": "weights and measurements",
@@ -40,39 +47,31 @@ _MEANING = {
 }
 
 
-def _option(*names: str, metavar: str, text: str) -> Any:
-    return typer.Option(*names, metavar=metavar, help=text)
-
-
 FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of 'rmsim train'.")]
 
 
 def train_command(
-    preset: Annotated[
-        str | None, _option("--preset", metavar="NAME", text="As in 'rmsim presets'.")
-    ] = None,
-    n: Annotated[
-        str | None, _option("--n", metavar="N", text="Neurons; by default as in the paper.")
-    ] = None,
+    preset: Annotated[str | None, option("--preset", "NAME", "As in 'rmsim presets'.")] = None,
+    n: Annotated[str | None, option("--n", "N", "Neurons; by default as in the paper.")] = None,
     epochs: Annotated[
         str | None,
-        _option("--epochs", metavar="COUNT", text="Epochs in all; by default as in the paper."),
+        option("--epochs", "COUNT", "Epochs in all; by default as in the paper."),
     ] = None,
     seed: SeedOption = "0",
     out: Annotated[
         Path | None,
-        _option("--out", metavar="DIR", text="Folder of the run; run again, and it goes on."),
+        option("--out", "DIR", "Folder of the run; run again, and it goes on."),
     ] = None,
     settings: Annotated[
         list[str] | None,
-        _option("--set", metavar="KEY=VALUE", text="Another value of a parameter; repeatable."),
+        option("--set", "KEY=VALUE", "Another value of a parameter; repeatable."),
     ] = None,
     probe: Annotated[
         str | None,
-        _option(
+        option(
             "--probe",
-            metavar="COUNT",
-            text="Epochs of the softmax probe afterwards, 0: none; by default as many as before, "
+            "COUNT",
+            "Epochs of the softmax probe afterwards, 0: none; by default as many as before, "
             "at least 10, where the paper has one.",
         ),
     ] = None,
@@ -80,12 +79,11 @@ def train_command(
     data: DataOption = None,
     train: TrainOption = None,
     test: TestOption = None,
-    watch: Annotated[
-        str, _option("--watch", metavar="COUNT", text="Samples of which q_dyn is measured.")
+    metrics: Annotated[
+        str, option("--metrics", "COUNT", "Samples of which q_dyn is measured.")
     ] = "2000",
-    dtype: Annotated[
-        str, _option("--dtype", metavar="TYPE", text="float32 or float64.")
-    ] = "float32",
+    watch: Annotated[str | None, typer.Option("--watch", hidden=True)] = None,
+    dtype: DtypeOption = "float32",
     device: DeviceOption = "auto",
     json: io.JsonOption = False,
 ) -> None:
@@ -98,12 +96,10 @@ def train_command(
     """
     import time
 
-    from rmsim.cli.train_progress import following
-    from rmsim.learning.presets import parse_settings
+    from rmsim.learning import training
+    from rmsim.learning.parameters import parse_settings
     from rmsim.learning.presets import preset as preset_named
-    from rmsim.readout import ProbeParameters
-    from rmsim.training import Folder, Plan, Watch, by_probe, load_probe, run, train_probe
-    from rmtheory.cli.progress import counting
+    from rmsim.learning.run_folder import Folder, Plan
 
     started = time.perf_counter()
     if preset is None:
@@ -114,47 +110,45 @@ def train_command(
     others = parse_settings(settings or [])
     width = chosen.width(n)
     asked = chosen.epochs_at(width) if epochs is None else checks.integer("epochs", epochs, 0)
-    probing = chosen.probe_epochs(asked) if probe is None else checks.integer("probe", probe, 0)
-    watching = Watch(phases=checks.integer("watch", watch, 1))
+    probing = None if probe is None else checks.integer("probe", probe, 0)
+    measured = checks.integer("metrics", metrics if watch is None else watch, 1)
     chosen.parameters(width, **others)  # what is wrong is said before data are fetched
-    found = read_dataset(chosen.dataset if dataset is None else dataset, data)
+    samples = read_dataset(chosen.dataset if dataset is None else dataset, data)
     plan = Plan.of_preset(
         preset,
         width,
         seed=checks.integer("seed", seed, 0),
-        dataset=found.name,
-        classes=found.classes,
-        train_samples=None
-        if train is None
-        else checks.integer("train", train, 1, len(found.train)),
-        test_samples=None if test is None else checks.integer("test", test, 1, len(found.test)),
+        dataset=samples.name,
+        classes=samples.classes,
+        train_samples=_at_most("train", train, len(samples.train)),
+        test_samples=_at_most("test", test, len(samples.test)),
         dtype=dtype,
         **others,
     )
-    kept = f"finished epochs are kept in {out}; the same command goes on from there"
-    with if_interrupted(lambda: kept), following() as follow:
-        outcome = run(plan, found, out, asked, device=device, watch=watching, follow=follow)
-    moment, answer = outcome.checkpoint, dict(outcome.records[-1])
-    stage = load_probe(Folder(out), moment) if probing else None
-    # A longer run keeps the probe that it has, unless another is asked for.
-    due = probing and moment.epoch and (probe is not None or moment.epoch == asked)
-    if outcome.idle and (not due or (stage is not None and probe is None)):
-        done = f"{counted(moment.epoch, 'epoch')} already (asked for: {asked})"
+    kept = Folder(out).store.kept("finished epochs")
+    with if_interrupted(lambda: kept), following() as display:
+        outcome = training.train(
+            plan,
+            samples,
+            asked,
+            out=out,
+            probe=probing,
+            device=device,
+            metrics=training.Metrics(phases=measured),
+            follow=display.network,
+            follow_probe=display.probe,
+        )
+    epoch = outcome.checkpoint.epoch
+    if outcome.idle:
+        done = f"{counted(epoch, 'epoch')} already (asked for: {asked})"
         typer.echo(f"rmsim: nothing to train: {out} has {done}", err=True)
-    if due:
-        with counting("epochs of the probe", probing) as progress:
-            stage = train_probe(
-                Folder(out), moment, found, ProbeParameters(epochs=probing), progress
-            )
-    if stage is not None:
-        answer |= by_probe(stage.accuracies)
     _show(
-        f"{preset} with N = {width} after {counted(moment.epoch, 'epoch')}",
+        f"{preset} with N = {width} after {counted(epoch, 'epoch')}",
         {
             "preset": preset,
-            "dataset": found.name,
+            "dataset": samples.name,
             "parameters": plan.parameters.to_dict(),
-            **answer,
+            **outcome.summary(),
             "folder": str(out),
             "seed": plan.seed,
             "dtype": plan.dtype,
@@ -164,29 +158,26 @@ def train_command(
     )
 
 
+def _at_most(name: str, count: str | None, most: int) -> int | None:
+    return None if count is None else checks.integer(name, count, 1, most)
+
+
 def read_run(
     folder: Path, data: Path | None, device: torch.device | str
 ) -> tuple[Checkpoint, Dataset]:
     """Return the last checkpoint of the run in `folder`, and the data that it was trained on."""
-    from rmsim.training import Folder, Plan, load_checkpoint
-    from rmsim.training.checkpoint import demand_same
+    from rmsim.learning.run_folder import Folder
+    from rmsim.learning.training import load_run
 
-    run = Folder(folder)
-    identity = run.identity()
-    moment = load_checkpoint(run.checkpoint, device)
-    demand_same(run.checkpoint, moment, Plan.from_dict(identity["plan"]), identity["data"])
-    dataset = read_dataset(moment.plan.dataset, data)
-    if moment.plan.data(dataset).checksum != moment.data:
-        where = f"{dataset.source}, whose content differs"
-        raise InvalidInputError("data", where, "the data that the run was trained on")
-    return moment, dataset
+    dataset = read_dataset(Folder(folder).identity()["plan"]["dataset"], data)
+    return load_run(folder, dataset, device), dataset
 
 
 def evaluate_command(
     folder: FolderArgument,
     samples: Annotated[
         str | None,
-        _option("--samples", metavar="COUNT", text="At most so many samples of each set."),
+        option("--samples", "COUNT", "At most so many samples of each set."),
     ] = None,
     data: DataOption = None,
     device: DeviceOption = "auto",
@@ -202,29 +193,31 @@ def evaluate_command(
     import time
 
     from rmsim.device import choose_device
-    from rmsim.training import Folder, evaluate, load_probe
+    from rmsim.learning.run_folder import Folder
+    from rmsim.learning.training import evaluate, load_probe
 
     started = time.perf_counter()
     place = choose_device(device)
     most = None if samples is None else checks.integer("samples", samples, 1)
-    moment, dataset = read_run(folder, data, place)
+    checkpoint, dataset = read_run(folder, data, place)
+    plan = checkpoint.plan
     answer = {
-        "preset": moment.plan.preset,
+        "preset": plan.preset,
         "dataset": dataset.name,
-        "parameters": moment.plan.parameters.to_dict(),
-        **evaluate(moment, dataset, load_probe(Folder(folder), moment), most),
-        "seed": moment.plan.seed,
+        "parameters": plan.parameters.to_dict(),
+        **evaluate(checkpoint, dataset, load_probe(Folder(folder), checkpoint), most),
+        "seed": plan.seed,
         "device": str(place),
-        "dtype": moment.plan.dtype,
+        "dtype": plan.dtype,
         "wall_time": time.perf_counter() - started,
     }
-    title = f"{moment.plan.preset} after {counted(moment.epoch, 'epoch')}, {folder}"
+    title = f"{plan.preset} after {counted(checkpoint.epoch, 'epoch')}, {folder}"
     _show(title, answer, json, out)
 
 
 def presets_command(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only this one.")] = None,
-    n: Annotated[str | None, _option("--n", metavar="N", text="Its numbers at this width.")] = None,
+    n: Annotated[str | None, option("--n", "N", "Its numbers at this width.")] = None,
     json: io.JsonOption = False,
 ) -> None:
     """List the presets, or show all numbers of one, what the paper prints and what was changed.
@@ -248,7 +241,7 @@ def presets_command(
         document = {**chosen.to_dict(), "parameters": parameters.to_dict()}
         typer.echo(json_module.dumps(document, indent=2, ensure_ascii=False))
         return
-    typer.echo(f"{name}: {chosen.dataset}, recipe {chosen.recipe}, N = {parameters.n}")
+    typer.echo(f"{name}: {chosen.dataset}, recipe {chosen.recipe}, N = {parameters.couplings.n}")
     typer.echo(f"the paper: {chosen.paper}")
     typer.echo(f"changed: {chosen.changed}")
     rows = [{"key": key, "value": value} for key, value in parameters.to_dict().items()]
@@ -266,3 +259,53 @@ def _show(title: str, document: dict[str, Any], json: bool, out: Path | None = N
         quantiles = document[name]
         shown[name] = "{median:.3f} [{q25:.3f}, {q75:.3f}]".format(**quantiles)
     SimulationReport(title, document if json else shown, _MEANING).show(json, None)
+
+
+class Display:
+    """Shows how far the network is, then its probe."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._network: Report = stack.enter_context(counting("train", before=None, bar=10))
+        self._probe: Report | None = None
+
+    def network(self, progress: Progress) -> None:
+        """Show where the run is."""
+        self._network(
+            progress.epoch,
+            progress.epochs,
+            share=progress.samples / progress.total if progress.total else 1.0,
+            label=f"epoch {progress.epoch}/{progress.epochs}",
+            text=_text(progress),
+            short=_text(progress, short=True),
+        )
+
+    def probe(self, done: int, epochs: int) -> None:
+        """Show how many epochs of the probe are done."""
+        if self._probe is None:
+            self._stack.close()  # one display at a time
+            self._probe = self._stack.enter_context(counting("epochs of the probe", epochs))
+        self._probe(done)
+
+
+@contextmanager
+def following() -> Iterator[Display]:
+    """Give what shows the progress on standard error."""
+    with ExitStack() as stack:
+        yield Display(stack)
+
+
+def _text(progress: Progress, short: bool = False) -> str:
+    """Say what was measured; `short` enough for a terminal of 80 columns."""
+    parts = [] if progress.record is None else [_measured(progress.record, short)]
+    if progress.samples_per_second is not None:
+        parts.append(f"{progress.samples_per_second:.0f} samples/s")
+    return ", ".join(parts)
+
+
+def _measured(record: dict[str, Any], short: bool) -> str:
+    q_dyn = f"q_dyn {record['q_dyn']['median']:.3f}"
+    if record["test_accuracy"] is None:
+        return q_dyn
+    train = "" if short else f"train {record['train_accuracy']:.4f}, "
+    return f"test {record['test_accuracy']:.4f}, {train}{q_dyn}"

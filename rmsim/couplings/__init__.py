@@ -1,22 +1,37 @@
-"""Couplings of many networks at once, and the fields they give; one protocol for every kind."""
+"""Couplings of many networks at once, and the fields they give; one base for every kind."""
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-import torch
+if TYPE_CHECKING:
+    from rmsim.couplings.adjacency import AdjacencyCouplings, couplings_on, draw_on
+    from rmsim.couplings.base import ChainCouplings, Couplings, PlasticCouplings
+    from rmsim.couplings.dense import DenseChain, draw_dense
+    from rmsim.couplings.diluted import DilutedChain, draw_diluted
+    from rmsim.couplings.drawing import draw
+    from rmsim.couplings.topology import BlockCouplings, Topology, draw_blocks
+else:
+    from rmtheory.base.lazy import lazy_exports
 
-from rmsim.couplings.adjacency import AdjacencyCouplings, couplings_on, draw_on
-from rmsim.couplings.dense import DenseChain, draw_dense
-from rmsim.couplings.diluted import DilutedChain, draw_diluted
-from rmsim.couplings.protocol import Couplings
-from rmsim.couplings.topology import BlockCouplings, Topology, draw_blocks
-from rmsim.network import Network
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            ".adjacency": ["AdjacencyCouplings", "couplings_on", "draw_on"],
+            ".base": ["ChainCouplings", "Couplings", "PlasticCouplings"],
+            ".dense": ["DenseChain", "draw_dense"],
+            ".diluted": ["DilutedChain", "draw_diluted"],
+            ".drawing": ["draw"],
+            ".topology": ["BlockCouplings", "Topology", "draw_blocks"],
+        },
+    )
 
 __all__ = [
     "AdjacencyCouplings",
     "BlockCouplings",
+    "ChainCouplings",
     "Couplings",
     "DenseChain",
     "DilutedChain",
+    "PlasticCouplings",
     "Topology",
     "couplings_on",
     "draw",
@@ -25,17 +40,3 @@ __all__ = [
     "draw_diluted",
     "draw_on",
 ]
-
-
-def draw(
-    network: Network,
-    seed: int,
-    samples: range,
-    *,
-    dtype: torch.dtype = torch.float32,
-    device: torch.device | str = "cpu",
-) -> DenseChain | DilutedChain:
-    """Draw the couplings of the disorder `samples`: dense ones, or compressed rows if rho < 1."""
-    if network.rho == 1:
-        return draw_dense(network, seed, samples, dtype=dtype, device=device)
-    return draw_diluted(network, seed, samples, dtype=dtype, device=device)

@@ -14,16 +14,15 @@ from dataclasses import dataclass
 
 import torch
 
-from rmsim.couplings.local import add_external, checked_coupling
-from rmsim.couplings.protocol import field_out
-from rmsim.couplings.rows import CompressedRows
+from rmsim.couplings.base import checked_coupling
+from rmsim.couplings.rows import CompressedRows, SparseCouplings, compressed
 from rmsim.randomness import fill_normal_, generator
-from rmtheory import checks
-from rmtheory.errors import InvalidInputError
+from rmtheory.base import checks
+from rmtheory.base.errors import InvalidInputError
 
 
 @dataclass(frozen=True, eq=False)
-class AdjacencyCouplings:
+class AdjacencyCouplings(SparseCouplings):
     """Couplings of `samples` networks with one adjacency matrix.
 
     Parameters
@@ -33,7 +32,7 @@ class AdjacencyCouplings:
     jd : float
         Self-coupling.
     layers : int
-        Layers that the neurons are told apart in, for layer-sequential updates.
+        Layers into which the neurons are divided, for layer-sequential updates.
     """
 
     rows: CompressedRows
@@ -47,50 +46,20 @@ class AdjacencyCouplings:
             raise InvalidInputError("layers", self.layers, allowed)
 
     @property
-    def samples(self) -> int:
-        """Number of networks."""
-        return self.rows.samples
-
-    @property
     def n(self) -> int:
-        """Neurons a layer."""
+        """Neurons per layer."""
         return self.rows.size // self.layers
 
-    @property
-    def dtype(self) -> torch.dtype:
-        """Type of the couplings."""
-        return self.rows.values.dtype
-
-    @property
-    def device(self) -> torch.device:
-        """Where the couplings live."""
-        return self.rows.values.device
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the couplings."""
-        return self.rows.nbytes
-
-    def field(
-        self,
-        s: torch.Tensor,
-        external: torch.Tensor | None = None,
-        *,
-        active: Sequence[int] | None = None,
-        layer: int | None = None,
-        out: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        """Return h; see :meth:`rmsim.couplings.protocol.Couplings.field`."""
-        out = field_out(self, s, active, layer, out)
+    def _multiply(
+        self, s: torch.Tensor, out: torch.Tensor, active: Sequence[int] | None, layer: int | None
+    ) -> None:
         flat = s.contiguous().flatten(2).unsqueeze(2)
         rows = None if layer is None else (layer * self.n, (layer + 1) * self.n)
         self.rows.multiply(flat, out.flatten(2).unsqueeze(2), active, rows=rows, jd=self.jd)
-        add_external(out, s, external, layer)
-        return out
 
     def to_dense(self) -> torch.Tensor:
         """Return the matrices over all neurons, (samples, N, N)."""
-        return torch.stack([self.rows.sparse(k, 0).to_dense() for k in range(self.samples)])
+        return torch.stack([self.dense_blocks(k)[0] for k in range(self.samples)])
 
 
 def couplings_on(
@@ -107,7 +76,7 @@ def couplings_on(
     jd : float
         Self-coupling.
     layers : int
-        Layers that the neurons are told apart in.
+        Layers into which the neurons are divided.
     """
     pattern = checked_adjacency(adjacency)
     if values.dim() != 3 or values.shape[1:] != pattern.shape or not values.is_floating_point():
@@ -157,14 +126,8 @@ def checked_adjacency(adjacency: torch.Tensor) -> torch.Tensor:
 def _build(
     pattern: torch.Tensor, values: torch.Tensor, jd: float, layers: int
 ) -> AdjacencyCouplings:
-    counts = torch.cat((torch.zeros(1, dtype=torch.int64), pattern.sum(1).cpu().cumsum(0)))
+    bounds, columns = (x.to(values.device) for x in compressed(pattern))
     rows = CompressedRows(
-        counts.to(values.device),
-        pattern.nonzero()[:, 1].to(dtype=torch.int32, device=values.device),
-        values.contiguous().flatten(),
-        len(values),
-        1,
-        len(pattern),
-        shared=True,
+        bounds, columns, values.contiguous().flatten(), len(values), 1, len(pattern), shared=True
     )
     return AdjacencyCouplings(rows, checked_coupling("jd", jd), layers)

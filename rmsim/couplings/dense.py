@@ -2,30 +2,39 @@ r"""Dense couplings of a chain of core modules (paper, eqs. core-module and chai
 
 .. math:: h^l_i = \sum_{j\ne i} J^l_{ij} s^l_j + J_D s^l_i + \lambda_L s^{l-1}_i
     + \lambda_R s^{l+1}_i, \qquad J^l_{ij} \sim \mathcal N(0, 1/N)
+
+The products :math:`\sum_j J_{kij} s_{kj}` of all networks k are one batched GEMM for each run of
+consecutive networks: finished networks are left out without a copy of the couplings of the others.
+Written as s J^T it is faster than J s and than a loop of GEMVs at every size, also for a single
+start.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 
-from rmsim.couplings.local import add_chain_terms, add_external, checked_coupling
-from rmsim.couplings.products import multiply
-from rmsim.couplings.protocol import field_out
+from rmsim.couplings.base import ChainCouplings
 from rmsim.device import memory_of
 from rmsim.network import Network
 from rmsim.randomness import fill_normal_, generator
-from rmtheory.errors import InvalidInputError
+from rmtheory.base.errors import InvalidInputError
+
+#: Entries of a block of rows that is turned to float64 at a time, half a megabyte.
+_BLOCK = 2**16
 
 #: Side of the square blocks by which a matrix is made symmetric in place.
 _SIDE = 256
 
+_ASYMMETRIC = "asymmetric: message passing takes J_ij and J_ji for independent"
+
 
 @dataclass(frozen=True, eq=False)
-class DenseChain:
+class DenseChain(ChainCouplings):
     """Couplings of `samples` chains.
 
     Parameters
@@ -46,8 +55,12 @@ class DenseChain:
         if len(shape) != 4 or shape[2] != shape[3] or not self.matrices.is_floating_point():
             allowed = "a floating point tensor of shape (samples, layers, n, n)"
             raise InvalidInputError("matrices", str(shape), allowed)
-        for name in ("jd", "lam_left", "lam_right"):
-            object.__setattr__(self, name, checked_coupling(name, getattr(self, name)))
+        super().__post_init__()
+
+    @property
+    def weights(self) -> torch.Tensor:
+        """The matrices."""
+        return self.matrices
 
     @property
     def samples(self) -> int:
@@ -61,41 +74,80 @@ class DenseChain:
 
     @property
     def n(self) -> int:
-        """Neurons a layer."""
+        """Neurons per layer."""
         return self.matrices.shape[2]
 
     @property
-    def dtype(self) -> torch.dtype:
-        """Type of the couplings."""
-        return self.matrices.dtype
+    def columns(self) -> torch.Tensor | None:
+        """J^T of the first network, if its columns are contiguous on the CPU and its rows not."""
+        transposed = self.matrices.transpose(-1, -2)
+        if self.device.type != "cpu" or self.matrices.is_contiguous():
+            return None
+        return transposed[0] if transposed.is_contiguous() else None
 
-    @property
-    def device(self) -> torch.device:
-        """Where the couplings live."""
-        return self.matrices.device
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the couplings."""
-        return self.matrices.nbytes
-
-    def field(
-        self,
-        s: torch.Tensor,
-        external: torch.Tensor | None = None,
-        *,
-        active: Sequence[int] | None = None,
-        layer: int | None = None,
-        out: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        """Return h; see :meth:`rmsim.couplings.protocol.Couplings.field`."""
-        out = field_out(self, s, active, layer, out)
+    def _multiply(
+        self, s: torch.Tensor, out: torch.Tensor, active: Sequence[int] | None, layer: int | None
+    ) -> None:
         for index in range(self.layers) if layer is None else (layer,):
             target = out[:, :, index] if layer is None else out
             multiply(self.matrices[:, index], s[:, :, index], target, active)
-        add_chain_terms(out, s, self.jd, self.lam_left, self.lam_right, layer)
-        add_external(out, s, external, layer)
-        return out
+        self._add_self(out, s, layer)
+
+    def weights_of(self, sample: int) -> torch.Tensor:
+        """Return J of one network, (layers, n, n)."""
+        return self.matrices[sample]
+
+    def with_weights(self, weights: torch.Tensor) -> Self:
+        """Return the chain of one network with another J, (layers, n, n)."""
+        return replace(self, matrices=weights.unsqueeze(0))
+
+    def dense_blocks(self, sample: int) -> torch.Tensor:
+        """Return J of one network, (layers, n, n)."""
+        return self.matrices[sample]
+
+    def squares(self, sample: int) -> tuple[float, float]:
+        """Return the sums of J_ij^2 and of J_ij J_ji of one network, in float64."""
+        sums = [0.0, 0.0]
+        for matrix in self.matrices[sample]:
+            double = matrix.double()
+            sums[0] += float((double * double).sum())
+            sums[1] += float((double * double.T).sum())
+        return sums[0], sums[1]
+
+    def reinforce_(
+        self, post: torch.Tensor, pre: torch.Tensor, rate: float, *, symmetric: bool = False
+    ) -> None:
+        """Add rate * sum of g_i s_j; see :class:`rmsim.couplings.base.PlasticCouplings`."""
+        for layer, matrix in enumerate(self.matrices[0]):
+            if symmetric:
+                product = post[:, layer].T @ pre[:, layer]
+                matrix.add_(product + product.T, alpha=rate / 2)  # symmetric to the last bit
+            else:
+                matrix.addmm_(post[:, layer].T, pre[:, layer], alpha=rate)
+            matrix.diagonal().zero_()  # J_D is kept apart
+
+    def asymmetric_matrices(self) -> torch.Tensor:
+        """Return the matrices; refuse J = J^T and J = -J^T, where J_ij determines J_ji."""
+        # A row and a column of the matrices suffice to see that almost all are neither.
+        row, column = self.matrices[..., 0, :], self.matrices[..., :, 0]
+        alike = torch.stack([(row == column).all(-1), (row == -column).all(-1)])
+        for kind, *place in alike.nonzero().tolist():
+            matrix = self.matrices[tuple(place)]
+            if torch.equal(matrix, matrix.T if kind == 0 else -matrix.T) and bool(matrix.any()):
+                name = ("symmetric", "antisymmetric")[kind]
+                raise InvalidInputError("couplings", f"{name} matrices", _ASYMMETRIC)
+        return self.matrices
+
+    def by_columns(self) -> Self:
+        """Return the same chain with contiguous columns; on the CPU only."""
+        if self.device.type != "cpu":
+            return self
+        columns = self.matrices.transpose(-1, -2).contiguous().transpose(-1, -2)
+        return replace(self, matrices=columns)
+
+    def by_rows(self) -> Self:
+        """Return the same chain with contiguous rows."""
+        return replace(self, matrices=self.matrices.contiguous())
 
 
 def draw_dense(
@@ -113,6 +165,12 @@ def draw_dense(
     """
     if network.rho != 1:
         raise InvalidInputError("rho", network.rho, "1 for dense couplings")
+    if network.given is not None:
+        network.given.check_samples(samples)
+        J = network.given.weights
+        assert isinstance(J, torch.Tensor)  # rho = 1
+        copied = J.to(dtype=dtype, device=device, copy=True).unsqueeze(0)
+        return DenseChain(copied, network.jd, network.lam_left, network.lam_right)
     n = network.n
     shape = (len(samples), network.layers, n, n)
     size, there = math.prod(shape) * dtype.itemsize, memory_of(device)
@@ -151,3 +209,77 @@ def symmetrise_(matrix: torch.Tensor) -> None:
             lower = matrix[start : start + _SIDE, first:last]
             upper.add_(lower.T).mul_(factor)
             lower.copy_(upper.T)
+
+
+# Batched products.
+
+
+def multiply(
+    matrices: torch.Tensor,
+    s: torch.Tensor,
+    out: torch.Tensor,
+    active: Sequence[int] | None,
+    *,
+    accumulate: bool = False,
+) -> None:
+    """Write J s into `out`, or add it.
+
+    Parameters
+    ----------
+    matrices : Tensor, (samples, n, n)
+        J of every network.
+    s, out : Tensor, (active samples, starts, n)
+        States and fields.
+    active : sequence of int, optional
+        The networks of `s`, increasing; all by default.
+    accumulate : bool
+        Add to `out` instead of replacing it.
+    """
+    if matrices.dtype != s.dtype:
+        _multiply_promoted(matrices, s, out, active, accumulate)
+        return
+    for here, there in runs(active, len(matrices)):
+        transposed = matrices[there].transpose(1, 2)
+        if accumulate:
+            out[here].baddbmm_(s[here], transposed)
+        else:
+            torch.bmm(s[here], transposed, out=out[here])
+
+
+def _multiply_promoted(
+    matrices: torch.Tensor,
+    s: torch.Tensor,
+    out: torch.Tensor,
+    active: Sequence[int] | None,
+    accumulate: bool,
+) -> None:
+    """Do the same in the type of `s`, without ever holding the couplings in that type."""
+    n = matrices.shape[1]
+    step = max(1, _BLOCK // n)
+    for here, sample in enumerate(range(len(matrices)) if active is None else active):
+        for first in range(0, n, step):
+            block = matrices[sample, first : first + step].to(s.dtype)
+            target = out[here, :, first : first + step]
+            if accumulate:
+                target.addmm_(s[here], block.T)
+            else:
+                torch.mm(s[here], block.T, out=target)
+
+
+def runs(active: Sequence[int] | None, samples: int) -> Iterator[tuple[slice, slice]]:
+    """Give each run of consecutive networks as (slice of the states, slice of the couplings).
+
+    Examples
+    --------
+    >>> list(runs([0, 1, 4], 5))
+    [(slice(0, 2, None), slice(0, 2, None)), (slice(2, 3, None), slice(4, 5, None))]
+    """
+    if active is None:
+        yield slice(0, samples), slice(0, samples)
+        return
+    start = 0
+    for end in range(1, len(active) + 1):
+        if end == len(active) or active[end] != active[end - 1] + 1:
+            first = active[start]
+            yield slice(start, end), slice(first, first + end - start)
+            start = end

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import torch
 
-from rmsim.couplings.local import add_external, add_neighbours, checked_coupling
-from rmsim.couplings.protocol import field_out
-from rmsim.couplings.rows import CompressedRows
+from rmsim.couplings.base import ChainCouplings
+from rmsim.couplings.rows import CompressedRows, SparseCouplings, compressed
+from rmsim.given import Given
 from rmsim.network import Network
 from rmsim.randomness import fill_normal_, generator
 
@@ -27,13 +27,13 @@ _ENTRIES = 2**16
 
 
 @dataclass(frozen=True, eq=False)
-class DilutedChain:
+class DilutedChain(SparseCouplings, ChainCouplings):
     """Couplings of `samples` diluted chains.
 
     Parameters
     ----------
     rows : CompressedRows
-        Entries off the diagonal; one group a layer.
+        Entries off the diagonal; one group per layer.
     jd, lam_left, lam_right : float
         Self-coupling, coupling to the previous and to the next layer.
     """
@@ -43,15 +43,6 @@ class DilutedChain:
     lam_left: float = 0.0
     lam_right: float = 0.0
 
-    def __post_init__(self) -> None:
-        for name in ("jd", "lam_left", "lam_right"):
-            object.__setattr__(self, name, checked_coupling(name, getattr(self, name)))
-
-    @property
-    def samples(self) -> int:
-        """Number of networks."""
-        return self.rows.samples
-
     @property
     def layers(self) -> int:
         """Number of layers L."""
@@ -59,49 +50,14 @@ class DilutedChain:
 
     @property
     def n(self) -> int:
-        """Neurons a layer."""
+        """Neurons per layer."""
         return self.rows.size
 
-    @property
-    def dtype(self) -> torch.dtype:
-        """Type of the couplings."""
-        return self.rows.values.dtype
-
-    @property
-    def device(self) -> torch.device:
-        """Where the couplings live."""
-        return self.rows.values.device
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the couplings."""
-        return self.rows.nbytes
-
-    def field(
-        self,
-        s: torch.Tensor,
-        external: torch.Tensor | None = None,
-        *,
-        active: Sequence[int] | None = None,
-        layer: int | None = None,
-        out: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        """Return h; see :meth:`rmsim.couplings.protocol.Couplings.field`."""
-        out = field_out(self, s, active, layer, out)
+    def _multiply(
+        self, s: torch.Tensor, out: torch.Tensor, active: Sequence[int] | None, layer: int | None
+    ) -> None:
         target = out if layer is None else out.unsqueeze(2)
         self.rows.multiply(s.contiguous(), target, active, layer, jd=self.jd)
-        add_neighbours(out, s, self.lam_left, self.lam_right, layer)
-        add_external(out, s, external, layer)
-        return out
-
-    def to_dense(self) -> torch.Tensor:
-        """Return the matrices, (samples, layers, n, n), zeros included."""
-        return torch.stack(
-            [
-                torch.stack([self.rows.sparse(k, a).to_dense() for a in range(self.layers)])
-                for k in range(self.samples)
-            ]
-        )
 
 
 def draw_diluted(
@@ -113,6 +69,10 @@ def draw_diluted(
     device: torch.device | str = "cpu",
 ) -> DilutedChain:
     """Draw the couplings of the disorder `samples`; network k depends on (seed, k) only."""
+    if network.given is not None:
+        network.given.check_samples(samples)
+        rows = _given_rows(network.given, dtype, device)
+        return DilutedChain(rows, network.jd, network.lam_left, network.lam_right)
     blocks = len(samples) * network.layers
     bounds = torch.zeros(blocks * network.n + 1, dtype=torch.int64, device=device)
     mean = blocks * network.n * (network.n - 1) * network.rho
@@ -136,6 +96,18 @@ def draw_diluted(
         bounds, columns[:done], values[:done], len(samples), network.layers, network.n
     )
     return DilutedChain(rows, network.jd, network.lam_left, network.lam_right)
+
+
+def _given_rows(given: Given, dtype: torch.dtype, device: torch.device | str) -> CompressedRows:
+    if isinstance(given.weights, torch.Tensor):
+        present = given.weights != 0
+        bounds, columns = compressed(present.flatten(0, 1))
+        values = given.weights[present]
+    else:
+        bounds, columns, values = given.weights
+    values = values.to(dtype=dtype, device=device, copy=True)
+    moved = (bounds.to(device), columns.to(device), values)
+    return CompressedRows(*moved, 1, given.layers, given.n)
 
 
 _Block = tuple[int, torch.Tensor, torch.Tensor, torch.Tensor]

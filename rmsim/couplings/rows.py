@@ -1,26 +1,54 @@
 r"""Sparse couplings as compressed rows, for many networks at once.
 
-Row i of network k holds the entries e of a range of `columns` and `values`:
-:math:`h_i = \sum_e v_e s_{c(e)}`. A network has `groups` blocks of `size` rows, one a layer, whose
-columns count within the block; couplings between layers make one group of all neurons. Memory is
-8 bytes an entry (float32), never n^2.
+.. math:: h_{ib} = J_D s_{ib} + \sum_{e \in \mathrm{row}\ i} v_e\, s_{c(e)\,b}
+
+for the states b of a network, with the value v_e and the column c(e) of entry e. A network has
+`groups` blocks of `size` rows, one per layer, whose columns count within the block; couplings
+between layers make one group of all neurons. Memory is 8 bytes per entry (float32), never n^2.
+
+On the CPU the product is compiled. The states b are the lanes of a vector register: a block of them
+is copied with the lanes last and stays in the cache while all rows pass, and the sum of a row stays
+in registers. Numba alone would write the sum to memory after every entry, which is four times
+slower, so the loop over a row is written in LLVM's own vectors; these are split to what the machine
+has.
+
+States of +1 and -1, which is what the dynamics has, are copied as bits, 32 of them in a word for
+each neuron: a network of 5000 neurons then fits the first-level cache, where its floats would fill
+the second. An entry adds v or -v to each lane, which is the product with +-1 bit for bit. A block
+with any other state is recognised and copied as floats.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils as _cgutils
+from numba.extending import intrinsic
 
-from rmsim.couplings import kernels
-from rmsim.threads import run_parts, shares, thread_count
+from rmsim.compiled_loops import compiled, run_parts, shares, thread_count
+from rmsim.couplings.base import PlasticCouplings
 
 #: Multiplications worth a thread of their own; handing over a task costs some 50 microseconds.
 _GRAIN = 2**21
+
+#: Products formed at a time when the entries of compressed rows learn.
+_PRODUCTS = 2**22
+
+
+class Part(NamedTuple):
+    """Which networks, groups (from the first on) and rows of each group a product is made of."""
+
+    networks: Sequence[int]
+    first_group: int
+    rows: tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +64,7 @@ class CompressedRows:
     values : Tensor
         Value of each entry, over samples first if the pattern is `shared`.
     samples, groups, size : int
-        Networks, blocks a network, rows a block.
+        Networks, blocks per network, rows per block.
     shared : bool
         Whether all networks have the pattern of the first, so that it is stored once.
     """
@@ -55,10 +83,10 @@ class CompressedRows:
         return self.bounds.nbytes + self.columns.nbytes + self.values.nbytes
 
     @cached_property
-    def _block_ends(self) -> list[int]:
-        """Where each block begins among the entries, on the host: asked of the device once."""
-        found: list[int] = self.bounds[:: self.size].tolist()
-        return found
+    def block_ends(self) -> list[int]:
+        """Where each block begins among the entries, on the host: read from the device once."""
+        ends: list[int] = self.bounds[:: self.size].tolist()
+        return ends
 
     @cached_property
     def _blocks(self) -> dict[tuple[int, int], torch.Tensor]:
@@ -72,7 +100,7 @@ class CompressedRows:
         origin = (network * self.groups + group) * self.size
         bounds = self.bounds[origin : origin + self.size + 1]
         block = network * self.groups + group
-        first, last = self._block_ends[block], self._block_ends[block + 1]
+        first, last = self.block_ends[block], self.block_ends[block + 1]
         shift = sample * len(self.columns) if self.shared else 0
         values = self.values[first + shift : last + shift]
         return (bounds - first).to(torch.int32), self.columns[first:last], values
@@ -114,18 +142,11 @@ class CompressedRows:
         """
         chosen = range(self.samples) if active is None else active
         route = self._multiply_compiled if s.device.type == "cpu" else self.multiply_torch
-        route(s, out, chosen, group or 0, rows or (0, self.size), jd)
+        route(s, out, Part(chosen, group or 0, rows or (0, self.size)), jd)
 
-    def multiply_torch(
-        self,
-        s: torch.Tensor,
-        out: torch.Tensor,
-        chosen: Sequence[int],
-        first_group: int,
-        rows: tuple[int, int],
-        jd: float = 0.0,
-    ) -> None:
-        """Do it by torch's sparse product, the route of a GPU; slower than ours on a CPU."""
+    def multiply_torch(self, s: torch.Tensor, out: torch.Tensor, part: Part, jd: float) -> None:
+        """Multiply by torch's sparse product, the route of a GPU; slower than ours on a CPU."""
+        chosen, first_group, rows = part
         for here, sample in enumerate(chosen):
             for index in range(out.shape[2]):
                 group = first_group + index
@@ -137,15 +158,8 @@ class CompressedRows:
         done = slice(first_group, first_group + out.shape[2])
         out.add_(s[:, :, done, slice(*rows)], alpha=jd)
 
-    def _multiply_compiled(
-        self,
-        s: torch.Tensor,
-        out: torch.Tensor,
-        chosen: Sequence[int],
-        first_group: int,
-        rows: tuple[int, int],
-        jd: float = 0.0,
-    ) -> None:
+    def _multiply_compiled(self, s: torch.Tensor, out: torch.Tensor, part: Part, jd: float) -> None:
+        chosen, first_group, rows = part
         places = np.zeros((len(chosen), 2), np.int64)
         if self.shared:
             places[:, 1] = np.asarray(chosen) * len(self.columns)
@@ -153,7 +167,7 @@ class CompressedRows:
             places[:, 0] = np.asarray(chosen) * (self.groups * self.size)
         if not out.numel():
             return
-        blocks = -(-out.shape[1] // kernels.WIDE)
+        blocks = -(-out.shape[1] // WIDE)
         height = rows[1] - rows[0]
         total = len(chosen) * out.shape[2] * blocks * height
         entries = len(self.columns) / (len(self.bounds) - 1)
@@ -168,5 +182,423 @@ class CompressedRows:
             out.numpy(),
         )
         place = np.array([*rows, first_group])
-        parts = [(*arrays, np.array(part), place) for part in shares(total, threads)]
-        run_parts(kernels.product_tasks, parts)
+        parts = [(*arrays, np.array(share), place) for share in shares(total, threads)]
+        run_parts(product_tasks, parts)
+
+
+class SparseCouplings(PlasticCouplings):
+    """Couplings whose J are compressed rows."""
+
+    rows: CompressedRows
+
+    @property
+    def weights(self) -> torch.Tensor:
+        """Values of the entries."""
+        return self.rows.values
+
+    @property
+    def samples(self) -> int:
+        """Number of networks."""
+        return self.rows.samples
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the entries and of their places."""
+        return self.rows.nbytes
+
+    @property
+    def fan_in(self) -> int:
+        """Neurons that a row of J ranges over."""
+        return self.rows.size
+
+    def weights_of(self, sample: int) -> torch.Tensor:
+        """Return the values of the entries of one network."""
+        rows = self.rows
+        if rows.shared:
+            first, last = (len(rows.columns) * k for k in (sample, sample + 1))
+        else:
+            first, last = (rows.block_ends[k * rows.groups] for k in (sample, sample + 1))
+        return rows.values[first:last]
+
+    def with_weights(self, weights: torch.Tensor) -> Self:
+        """Return the same pattern of one network with other values."""
+        changed: Any = replace(self.rows, values=weights)
+        kept: Any = self
+        return replace(kept, rows=changed)  # type: ignore[no-any-return]
+
+    def dense_blocks(self, sample: int) -> torch.Tensor:
+        """Return J of one network, zeros included: (groups, rows, rows)."""
+        groups = range(self.rows.groups)
+        return torch.stack([self.rows.sparse(sample, group).to_dense() for group in groups])
+
+    def squares(self, sample: int) -> tuple[float, float]:
+        """Return the sums of J_ij^2 and of J_ij J_ji, from the entries that exist alone."""
+        sums = [0.0, 0.0]
+        for group in range(self.rows.groups):
+            for index, part in enumerate(_squares_of_entries(self.rows, sample, group)):
+                sums[index] += part
+        return sums[0], sums[1]
+
+    def reinforce_(
+        self, post: torch.Tensor, pre: torch.Tensor, rate: float, *, symmetric: bool = False
+    ) -> None:
+        """Add rate * sum of g_i s_j; see :class:`rmsim.couplings.base.PlasticCouplings`."""
+        rows, same = self.rows, post is pre
+        post, pre = (x.reshape(len(x), rows.groups, rows.size) for x in (post, pre))
+        for group in range(rows.groups):
+            bounds, columns, values = rows.entries(0, group)
+            places = (rows_of_entries(bounds), columns)
+            product = entry_products(*places, post[:, group], pre[:, group])
+            if not symmetric or same:
+                values.add_(product, alpha=rate)
+            else:
+                product += entry_products(*places, pre[:, group], post[:, group])
+                values.add_(product, alpha=rate / 2)
+
+    def compressed(self) -> CompressedRows:
+        """Return the rows."""
+        return self.rows
+
+    def pattern(self) -> dict[str, torch.Tensor]:
+        """Return which entries exist, and whether they may couple all neurons."""
+        return {
+            "bounds": self.rows.bounds,
+            "columns": self.rows.columns,
+            "groups": torch.tensor(self.rows.groups),
+            "adjacency": torch.tensor(self.rows.shared),
+        }
+
+
+def rows_of_entries(bounds: torch.Tensor) -> torch.Tensor:
+    """Return the row of each entry of compressed rows.
+
+    Examples
+    --------
+    >>> rows_of_entries(torch.tensor([0, 2, 2, 3])).tolist()
+    [0, 0, 2]
+    """
+    rows = torch.arange(len(bounds) - 1, device=bounds.device)
+    return rows.repeat_interleave(bounds.diff())
+
+
+def entry_products(
+    rows: torch.Tensor, columns: torch.Tensor, post: torch.Tensor, pre: torch.Tensor
+) -> torch.Tensor:
+    """Return the sum over states of ``post[:, row] * pre[:, column]`` for each entry."""
+    post, pre = post.T.contiguous(), pre.T.contiguous()
+    step = max(1, _PRODUCTS // max(1, post.shape[1]))
+    sums = post.new_empty(len(rows))
+    for first in range(0, len(rows), step):
+        part = slice(first, first + step)
+        sums[part] = (post[rows[part]] * pre[columns[part]]).sum(1)
+    return sums
+
+
+def compressed(present: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return bounds and columns of the entries of a matrix that are True.
+
+    Examples
+    --------
+    >>> bounds, columns = compressed(torch.tensor([[True, False], [True, True]]))
+    >>> bounds.tolist(), columns.tolist()
+    ([0, 1, 3], [0, 0, 1])
+    """
+    counts = present.sum(1)
+    bounds = torch.cat((counts.new_zeros(1), counts.cumsum(0)))
+    return bounds, present.nonzero()[:, 1].to(torch.int32)
+
+
+def _squares_of_entries(rows: CompressedRows, sample: int, group: int) -> tuple[float, float]:
+    """Return sum J_ij^2 and sum J_ij J_ji of one block, from the entries that exist alone."""
+    bounds, columns, values = rows.entries(sample, group)
+    row, column, double = rows_of_entries(bounds), columns.to(torch.int64), values.double()
+    places, order = (row * rows.size + column).sort()
+    if not len(places):
+        return 0.0, 0.0
+    mirrored = column * rows.size + row
+    nearest = torch.searchsorted(places, mirrored).clamp_(max=len(places) - 1)
+    there = places[nearest] == mirrored
+    crossed = (double * double[order[nearest]])[there].sum()
+    return float((double * double).sum()), float(crossed)
+
+
+# The compiled product.
+
+cgutils: Any = _cgutils  # carries no types
+
+#: Width of one vector.
+_WIDTH = 8
+#: Lanes of the kernels: states that go together, at most, and fewer for a small rest.
+WIDE, _NARROW, _LEAST = 4 * _WIDTH, 2 * _WIDTH, _WIDTH
+#: Rows done before their sums are copied from lane to state order: a few cache lines of each state.
+_ROWS = 64
+#: Side of the squares by which they are turned, in registers.
+_SIDE = 8
+#: Neurons copied together from state to lane order.
+_CHUNK = 1024
+#: Neurons beyond which 32 lanes of floats no longer fit a second-level cache of 1 MB or so.
+_WIDEST = 12_000
+
+_WORD, _HALF = ir.IntType(64), ir.IntType(32)
+
+
+@compiled
+def product_tasks(
+    bounds: Any,
+    columns: Any,
+    values: Any,
+    jd: Any,
+    places: Any,
+    s: Any,
+    out: Any,
+    part: Any,
+    rows: Any,
+) -> None:
+    """Do a part of the rows of all tasks: task = (network, group, block of 32 states).
+
+    Parameters
+    ----------
+    bounds : (rows of all patterns + 1), int64
+        Where each row begins in `columns`.
+    columns, values : arrays
+        The entries; ``values`` may be longer, if networks share one pattern.
+    jd : number of the type of `s`
+        Self-coupling.
+    places : (networks, 2), int64
+        First row of each network in `bounds`, and shift from its entries to its values.
+    s : (networks, starts, groups, m)
+        States.
+    out : (networks, starts, groups done, rows done)
+        Products.
+    part : (2)
+        Range of rows to do, counted through all tasks.
+    rows : (3)
+        Range of rows within a group that `out` has, first group.
+    """
+    starts, groups, size, height = s.shape[1], out.shape[2], s.shape[3], rows[1] - rows[0]
+    blocks = (starts + WIDE - 1) // WIDE
+    words = np.empty(size, np.uint32)
+    most = WIDE if starts > _NARROW and size <= _WIDEST else _NARROW
+    lanes = np.zeros((0, most), s.dtype)
+    for task in range(part[0] // height, (part[1] + height - 1) // height):
+        network, rest = task // (groups * blocks), task % (groups * blocks)
+        group, first = rest // blocks, rest % blocks * WIDE
+        last = min(starts, first + WIDE)
+        origin = places[network, 0] + (rows[2] + group) * size
+        inside, own = bounds[origin : origin + size + 1], values[places[network, 1] :]
+        here, there = s[network, :, rows[2] + group], out[network, :, group]
+        low = rows[0] + max(part[0] - task * height, 0)
+        high = rows[0] + min(part[1] - task * height, height)
+        span = (low, high, rows[0])
+        if _pack_signs(here, first, last, words):
+            count = last - first
+            width = WIDE if count > _NARROW else _NARROW if count > _LEAST else _LEAST
+            _multiply_rows(inside, columns, own, jd, words, width, there[first:last], span)
+            continue
+        if len(lanes) == 0:
+            lanes = np.zeros((size, most), s.dtype)
+        for start in range(first, last, most):
+            end = min(last, start + most)
+            _pack_floats(here, start, end, lanes)
+            _multiply_rows(inside, columns, own, jd, lanes, most, there[start:end], span)
+
+
+@compiled
+def _multiply_rows(
+    bounds: Any, columns: Any, values: Any, jd: Any, lanes: Any, width: int, out: Any, rows: Any
+) -> None:
+    """Write the product of `rows` with `lanes` into `out`, (states of the lanes, rows)."""
+    totals = np.empty((_ROWS, width), out.dtype)
+    turned = np.empty((width, _ROWS), out.dtype)
+    for start in range(rows[0], rows[1], _ROWS):
+        end = min(rows[1], start + _ROWS)
+        for row in range(start, end):
+            total, entries = totals[row - start], (bounds[row], bounds[row + 1])
+            if width == WIDE:
+                _wide_row(values, columns, lanes, total, entries, jd, row)
+            elif width == _NARROW:
+                _narrow_row(values, columns, lanes, total, entries, jd, row)
+            else:
+                _least_row(values, columns, lanes, total, entries, jd, row)
+        for row in range(0, end - start, _SIDE):
+            for lane in range(0, width, _SIDE):
+                _turn_square(totals, row * width + lane, width, turned, lane * _ROWS + row, _ROWS)
+        for state in range(out.shape[0]):
+            out[state, start - rows[2] : end - rows[2]] = turned[state, : end - start]
+
+
+@compiled
+def _pack_floats(s: Any, first: int, last: int, lanes: Any) -> None:
+    """Copy states `first` to `last` of `s`, (starts, m), into `lanes`, (m, width)."""
+    size = s.shape[1]
+    for start in range(0, size, _ROWS):
+        for state in range(first, last):
+            for neuron in range(start, min(size, start + _ROWS)):
+                lanes[neuron, state - first] = s[state, neuron]
+
+
+@compiled
+def _pack_signs(s: Any, first: int, last: int, words: Any) -> bool:
+    """Set bit b of ``words[i]`` where state ``first + b`` of neuron i is -1.
+
+    Returns
+    -------
+    bool
+        Whether all states are +1 or -1; if not, `words` is of no use.
+    """
+    size, zero, one = s.shape[1], s.dtype.type(0), s.dtype.type(1)
+    for start in range(0, size, _CHUNK):
+        end = min(size, start + _CHUNK)
+        part = words[start:end]
+        part[:] = 0
+        other = False
+        for state in range(first, last):
+            bit, line = np.uint32(1 << (state - first)), s[state, start:end]
+            for neuron in range(end - start):
+                part[neuron] |= bit if line[neuron] < zero else np.uint32(0)
+                other |= abs(line[neuron]) != one
+        if other:
+            return False
+    return True
+
+
+def _splat(builder: Any, number: Any, width: int) -> Any:
+    """Return a vector whose lanes are all `number`."""
+    unknown = ir.Constant(ir.VectorType(number.type, width), ir.Undefined)
+    single = builder.insert_element(unknown, number, ir.Constant(_HALF, 0))
+    everywhere = ir.Constant(ir.VectorType(_HALF, width), [0] * width)
+    return builder.shuffle_vector(single, unknown, everywhere)
+
+
+def _vector_at(builder: Any, array: Any, place: Any, vector: Any) -> Any:
+    """Return a pointer to the `vector` that begins at the entry `place` of `array`."""
+    return builder.bitcast(builder.gep(array, [place]), vector.as_pointer())
+
+
+def _add_floats(
+    builder: Any, sums: list[Any], value: Any, lanes: Any, column: Any, vector: Any, aligned: int
+) -> None:
+    """Add value * s to the sums; the lanes s of one neuron follow one another."""
+    origin = builder.mul(column, ir.Constant(_WORD, _WIDTH * len(sums)))
+    splat = _splat(builder, value, _WIDTH)
+    for index, total in enumerate(sums):
+        place = builder.add(origin, ir.Constant(_WORD, _WIDTH * index))
+        state = builder.load(_vector_at(builder, lanes, place, vector), align=aligned)
+        product = builder.fmul(splat, state, flags=("contract",))
+        builder.store(builder.fadd(product, builder.load(total), ("contract",)), total)
+
+
+def _add_signs(
+    builder: Any, sums: list[Any], value: Any, words: Any, column: Any, bits: int
+) -> None:
+    """Add -value to the lanes whose bit is set in the word of the neuron, value to the others."""
+    whole = ir.IntType(bits)
+    word = builder.load(builder.gep(words, [column]))
+    word = _splat(builder, word if bits == 32 else builder.zext(word, whole), _WIDTH)
+    plus, minus = (_splat(builder, x, _WIDTH) for x in (value, builder.fneg(value)))
+    for index, total in enumerate(sums):
+        # The bit of each lane moves to where the sign of an integer is.
+        shifts = [bits - 1 - _WIDTH * index - lane for lane in range(_WIDTH)]
+        moved = builder.shl(word, ir.Constant(word.type, shifts))
+        down = builder.icmp_signed("<", moved, ir.Constant(word.type, [0] * _WIDTH))
+        term = builder.select(down, minus, plus)
+        builder.store(builder.fadd(builder.load(total), term), total)
+
+
+def _row_product(width: int) -> Any:
+    """Return the compiled loop over the entries of one row, for `width` lanes."""
+
+    @intrinsic
+    def row_product(
+        typing_context: Any,
+        values: Any,
+        columns: Any,
+        lanes: Any,
+        total: Any,
+        entries: Any,
+        jd: Any,
+        row: Any,
+    ) -> Any:
+        """Sum the `entries` (first, last) and J_D s of neuron `row`; integer lanes are signs."""
+        signature = types.void(values, columns, lanes, total, entries, jd, row)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            value_at, column_at, lane_at, total_at = (
+                context.make_array(kind)(context, builder, argument).data
+                for kind, argument in zip(signature.args[:4], arguments[:4], strict=True)
+            )
+            bits = signature.args[3].dtype.bitwidth
+            number = context.get_value_type(signature.args[3].dtype)
+            vector = ir.VectorType(number, _WIDTH)
+            sums = [cgutils.alloca_once(builder, vector) for _ in range(width // _WIDTH)]
+            for one in sums:
+                builder.store(ir.Constant(vector, [0.0] * _WIDTH), one)
+
+            def add(value: Any, column: Any) -> None:
+                if isinstance(signature.args[2].dtype, types.Integer):
+                    _add_signs(builder, sums, value, lane_at, column, bits)
+                else:
+                    _add_floats(builder, sums, value, lane_at, column, vector, bits // 8)
+
+            first, last = cgutils.unpack_tuple(builder, arguments[4])
+            step = ir.Constant(_WORD, 1)
+            with cgutils.for_range_slice(builder, first, last, step, intp=_WORD) as (entry, _):
+                value = builder.load(builder.gep(value_at, [entry]))
+                if signature.args[0].dtype.bitwidth < bits:
+                    value = builder.fpext(value, number)
+                add(value, builder.zext(builder.load(builder.gep(column_at, [entry])), _WORD))
+            add(arguments[5], arguments[6])
+            for index, one in enumerate(sums):
+                place = ir.Constant(_WORD, _WIDTH * index)
+                pointer = _vector_at(builder, total_at, place, vector)
+                builder.store(builder.load(one), pointer, align=bits // 8)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return row_product
+
+
+_wide_row, _narrow_row, _least_row = (_row_product(x) for x in (WIDE, _NARROW, _LEAST))
+
+
+@intrinsic
+def _turn(
+    typing_context: Any, source: Any, first: Any, width: Any, target: Any, start: Any, height: Any
+) -> Any:
+    """Transpose 8 x 8 numbers from `source`, rows of `width`, to `target`, rows of `height`.
+
+    Swap the two off-diagonal quarters, then those of each quarter, and so on to single numbers.
+    """
+    signature = types.void(source, first, width, target, start, height)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector = ir.VectorType(context.get_value_type(signature.args[0].dtype), _SIDE)
+        aligned = signature.args[0].dtype.bitwidth // 8
+
+        def pointers(index: int) -> list[Any]:
+            """Return where the eight lines of argument `index` begin."""
+            kind, (array, place, stride) = signature.args[index], arguments[index : index + 3]
+            data = context.make_array(kind)(context, builder, array).data
+            steps = (builder.mul(stride, ir.Constant(_WORD, line)) for line in range(_SIDE))
+            places = (builder.add(place, step) for step in steps)
+            return [_vector_at(builder, data, place, vector) for place in places]
+
+        lines = [builder.load(pointer, align=aligned) for pointer in pointers(0)]
+        for far in (4, 2, 1):
+            upper = [x + _SIDE - far if x & far else x for x in range(_SIDE)]
+            lower = [x + _SIDE if x & far else x + far for x in range(_SIDE)]
+            masks = [ir.Constant(ir.VectorType(_HALF, _SIDE), x) for x in (upper, lower)]
+            for line in (x for x in range(_SIDE) if not x & far):
+                pair = lines[line], lines[line + far]
+                lines[line], lines[line + far] = (
+                    builder.shuffle_vector(*pair, mask) for mask in masks
+                )
+        for numbers, pointer in zip(lines, pointers(3), strict=True):
+            builder.store(numbers, pointer, align=aligned)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+_turn_square: Any = _turn  # numba itself passes the first argument

@@ -14,13 +14,11 @@ from dataclasses import dataclass
 
 import torch
 
-from rmsim.couplings.dense import fill_random
-from rmsim.couplings.local import add_external, checked_coupling
-from rmsim.couplings.products import multiply
-from rmsim.couplings.protocol import field_out
+from rmsim.couplings.base import Couplings, checked_coupling
+from rmsim.couplings.dense import fill_random, multiply
 from rmsim.randomness import generator
-from rmtheory import checks
-from rmtheory.errors import InvalidInputError
+from rmtheory.base import checks
+from rmtheory.base.errors import InvalidInputError
 
 Matrix = Sequence[Sequence[float]]
 
@@ -66,6 +64,12 @@ class Topology:
         """Number of layers L."""
         return len(self.random)
 
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """(a, b) of the random blocks, from layer b on layer a, row by row."""
+        count = range(self.layers)
+        return [(a, b) for a in count for b in count if self.random[a][b] > 0]
+
     @classmethod
     def chain(cls, layers: int, lam_left: float, lam_right: float) -> Topology:
         """Return the paper's chain."""
@@ -110,26 +114,32 @@ def _square(name: str, given: Matrix) -> tuple[tuple[float, ...], ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class BlockCouplings:
+class BlockCouplings(Couplings):
     """Couplings of `samples` networks of one topology.
 
     Parameters
     ----------
     topology : Topology
         Which layers act on which.
-    blocks : dict
-        (a, b) -> J of shape (samples, n, n), from layer b on layer a.
+    matrices : Tensor, (samples, blocks, n, n)
+        The random blocks, in the order of `topology.places`.
     jd : float
         Self-coupling.
     """
 
     topology: Topology
-    blocks: dict[tuple[int, int], torch.Tensor]
+    matrices: torch.Tensor
     jd: float
-    samples: int
-    n: int
-    dtype: torch.dtype
-    device: torch.device
+
+    @property
+    def weights(self) -> torch.Tensor:
+        """The blocks."""
+        return self.matrices
+
+    @property
+    def samples(self) -> int:
+        """Number of networks."""
+        return self.matrices.shape[0]
 
     @property
     def layers(self) -> int:
@@ -137,32 +147,32 @@ class BlockCouplings:
         return self.topology.layers
 
     @property
-    def nbytes(self) -> int:
-        """Memory of the couplings."""
-        return sum(block.nbytes for block in self.blocks.values())
+    def n(self) -> int:
+        """Neurons per layer."""
+        return self.matrices.shape[2]
 
-    def field(
-        self,
-        s: torch.Tensor,
-        external: torch.Tensor | None = None,
-        *,
-        active: Sequence[int] | None = None,
-        layer: int | None = None,
-        out: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        """Return h; see :meth:`rmsim.couplings.protocol.Couplings.field`."""
-        out = field_out(self, s, active, layer, out).zero_()
+    @property
+    def blocks(self) -> dict[tuple[int, int], torch.Tensor]:
+        """(a, b) -> J of shape (samples, n, n), from layer b on layer a."""
+        places = enumerate(self.topology.places)
+        return {place: self.matrices[:, index] for index, place in places}
+
+    def _multiply(
+        self, s: torch.Tensor, out: torch.Tensor, active: Sequence[int] | None, layer: int | None
+    ) -> None:
+        out.zero_()
+        for (a, b), block in self.blocks.items():
+            if layer in (None, a):
+                target = out[:, :, a] if layer is None else out
+                multiply(block, s[:, :, b], target, active, accumulate=True)
+        self._add_self(out, s, layer)
+
+    def _add_other_layers(self, out: torch.Tensor, s: torch.Tensor, layer: int | None) -> None:
         for a in range(self.layers) if layer is None else (layer,):
             target = out[:, :, a] if layer is None else out
-            for b in range(self.layers):
-                if (a, b) in self.blocks:
-                    multiply(self.blocks[a, b], s[:, :, b], target, active, accumulate=True)
-            target.add_(s[:, :, a], alpha=self.jd)
             for b, value in enumerate(self.topology.identity[a]):
                 if value != 0:
                     target.add_(s[:, :, b], alpha=value)
-        add_external(out, s, external, layer)
-        return out
 
 
 def draw_blocks(
@@ -180,18 +190,13 @@ def draw_blocks(
     The plain chain gives the very numbers of :func:`rmsim.couplings.dense.draw_dense`.
     """
     size, jd = checks.integer("n", n, 2), checked_coupling("jd", jd)
-    places = [
-        (a, b) for a, row in enumerate(topology.random) for b, scale in enumerate(row) if scale > 0
-    ]
-    where = torch.device(device)
-    blocks = {
-        place: torch.empty((len(samples), size, size), dtype=dtype, device=where)
-        for place in places
-    }
+    places = topology.places
+    shape = (len(samples), len(places), size, size)
+    matrices = torch.empty(shape, dtype=dtype, device=device)
     for index, sample in enumerate(samples):
         stream = generator(seed, sample, 0, device=device)
-        for (a, b), block in blocks.items():
-            fill_random(block[index], topology.random[a][b], stream)
+        for (a, b), matrix in zip(places, matrices[index], strict=True):
+            fill_random(matrix, topology.random[a][b], stream)
             if a == b:
-                block[index].fill_diagonal_(0)
-    return BlockCouplings(topology, blocks, jd, len(samples), size, dtype, where)
+                matrix.fill_diagonal_(0)
+    return BlockCouplings(topology, matrices, jd)

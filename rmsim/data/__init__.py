@@ -5,9 +5,33 @@ read from IDX files or downloaded (:mod:`rmsim.data.mnist`); features of Tiny Im
 files of the user (:mod:`rmsim.data.features`). :func:`load` finds them by name.
 """
 
-from rmsim.data.catalogue import CATALOGUE, load
-from rmsim.data.dataset import Dataset, Samples
-from rmsim.data.entangled import entangled_mnist
-from rmsim.data.prototypes import synthetic
+from typing import TYPE_CHECKING
 
-__all__ = ["CATALOGUE", "Dataset", "Samples", "entangled_mnist", "load", "synthetic"]
+if TYPE_CHECKING:
+    from rmsim.data.catalogue import CATALOGUE, load, load_data
+    from rmsim.data.dataset import Dataset, Samples, synthetic
+    from rmsim.data.download import DownloadError
+    from rmsim.data.entangled import entangled_mnist
+else:
+    from rmtheory.base.lazy import lazy_exports
+
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            ".catalogue": ["CATALOGUE", "load", "load_data"],
+            ".dataset": ["Dataset", "Samples", "synthetic"],
+            ".download": ["DownloadError"],
+            ".entangled": ["entangled_mnist"],
+        },
+    )
+
+__all__ = [
+    "CATALOGUE",
+    "Dataset",
+    "DownloadError",
+    "Samples",
+    "entangled_mnist",
+    "load",
+    "load_data",
+    "synthetic",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +10,10 @@ from types import MappingProxyType
 from typing import Protocol
 
 from rmsim.data import entangled, features, mnist
-from rmsim.data.dataset import Dataset
-from rmsim.data.download import Progress
-from rmsim.data.places import Folder
-from rmsim.data.prototypes import NAME as SYNTHETIC
-from rmsim.data.prototypes import synthetic
-from rmtheory.errors import InvalidInputError
+from rmsim.data.dataset import SYNTHETIC, Dataset, Samples, synthetic
+from rmsim.data.download import Folder, Progress
+from rmtheory.base.errors import InvalidInputError, UnreadableDataError
+from rmtheory.runtime.untrusted import read_npz
 
 
 class _Load(Protocol):
@@ -27,7 +26,7 @@ class _Locate(Protocol):
 
 @dataclass(frozen=True)
 class Entry:
-    """A data set that can be asked for.
+    """A data set of the catalogue.
 
     Parameters
     ----------
@@ -121,7 +120,7 @@ def load(
     download : bool
         Whether the network may be used (MNIST and Fashion-MNIST).
     progress : callable
-        Told the share of a download that is done.
+        Called with the share of a download that is done.
 
     Examples
     --------
@@ -129,3 +128,63 @@ def load(
     100
     """
     return entry(name).load(folder, download, progress)
+
+
+#: Arrays of a file with data of the user's own.
+_ARRAYS = ("train_inputs", "train_labels", "test_inputs", "test_labels")
+
+
+def load_data(
+    source: str | os.PathLike[str],
+    folder: Folder = None,
+    *,
+    download: bool = True,
+    progress: Progress = lambda share: None,
+) -> Dataset:
+    """Return a data set by its name, or from a file of your own.
+
+    Parameters
+    ----------
+    source : str or path
+        entangled-mnist, mnist, fashion-mnist, tiny-imagenet-features or synthetic; or the path of
+        an .npz file with the arrays ``train_inputs`` (samples, width), ``train_labels`` (class
+        numbers from 0 on), ``test_inputs`` and ``test_labels``.
+    folder : path
+        Where the files of a named data set are, instead of the variable RMSIM_DATA, the system and
+        the cache.
+    download : bool
+        Whether the network may be used (MNIST and Fashion-MNIST).
+    progress : callable
+        Called with the share of a download that is done.
+
+    Raises
+    ------
+    UnreadableDataError
+        If a file is missing, damaged or not of this form.
+
+    Examples
+    --------
+    >>> import rmsim as rs
+    >>> data = rs.load_data("entangled-mnist")
+    >>> data.width, data.classes, len(data.train)
+    (100, 10, 60000)
+    """
+    name = os.fspath(source)
+    if isinstance(source, str) and name in CATALOGUE:
+        return load(name, folder, download=download, progress=progress)
+    path = Path(name)
+    if path.suffix != ".npz":
+        allowed = f"one of {', '.join(CATALOGUE)}, or the path of an .npz file"
+        raise InvalidInputError("source", name, allowed)
+    if folder is not None:
+        raise InvalidInputError("folder", str(folder), "left out, as the file is named")
+    arrays = read_npz(path, _ARRAYS)
+    try:
+        train, test = (
+            Samples(arrays[f"{part}_inputs"], arrays[f"{part}_labels"])
+            for part in ("train", "test")
+        )
+        most = max(int(part.labels.max()) for part in (train, test))
+        return Dataset(path.name, train, test, most + 1, str(path), "that of the file")
+    except InvalidInputError as problem:
+        raise UnreadableDataError(f"{path}: {problem}") from None

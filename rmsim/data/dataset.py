@@ -1,4 +1,7 @@
-"""A data set: inputs and labels to learn from and to test on, where from, under which licence."""
+"""A data set: inputs and labels to learn from and to test on, their source and their licence.
+
+:func:`synthetic` makes one: noisy copies of one random pattern for each class.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from rmtheory import checks
-from rmtheory.errors import InvalidInputError
+from rmsim.randomness import checked_seed, generator
+from rmtheory.base import checks
+from rmtheory.base.errors import InvalidInputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +29,13 @@ class Samples:
         int8 for spins +-1, float32 otherwise; finite.
     labels : array of shape (P,)
         int64, from 0 to the number of classes less one.
+
+    Examples
+    --------
+    >>> import rmsim as rs
+    >>> samples = rs.Samples([[1.0, -1.0], [0.5, 2.0]], [0, 1])
+    >>> len(samples), samples.width
+    (2, 2)
     """
 
     inputs: npt.NDArray[Any]
@@ -35,7 +46,7 @@ class Samples:
         if inputs.ndim != 2 or 0 in inputs.shape:
             raise InvalidInputError("inputs", f"shape {inputs.shape}", "an array (samples, width)")
         if labels.shape != inputs.shape[:1]:
-            allowed = f"one label a sample, shape ({inputs.shape[0]},)"
+            allowed = f"one label per sample, shape ({inputs.shape[0]},)"
             raise InvalidInputError("labels", f"shape {labels.shape}", allowed)
         object.__setattr__(self, "inputs", _sealed(_numbers(inputs)))
         object.__setattr__(self, "labels", _sealed(_integers(labels)))
@@ -77,6 +88,14 @@ class Dataset:
         Where it was read from.
     licence : str
         Who made it, and what is allowed.
+
+    Examples
+    --------
+    >>> import rmsim as rs
+    >>> samples = rs.Samples([[1.0, -1.0], [0.5, 2.0]], [0, 1])
+    >>> data = rs.Dataset("mine", samples, samples, classes=2, source="typed in", licence="mine")
+    >>> data.width, data.classes
+    (2, 2)
     """
 
     name: str
@@ -113,9 +132,13 @@ class Dataset:
                 digest.update(little.data)
         return digest.hexdigest()
 
-    def first(self, train: int, test: int) -> Dataset:
-        """Return the same with the first `train` and `test` samples only."""
-        return replace(self, train=self.train.first(train), test=self.test.first(test))
+    def first(self, train: object = None, test: object = None) -> Dataset:
+        """Return the first `train` and `test` samples of the two parts; None for all of one."""
+        parts: dict[str, Samples] = {}
+        for name, part, count in (("train", self.train, train), ("test", self.test, test)):
+            if count is not None:
+                parts[name] = part.first(checks.integer(name, count, 1, len(part)))
+        return replace(self, **parts) if parts else self  # type: ignore[arg-type]
 
     def summary(self) -> dict[str, object]:
         """What is in it, as JSON values."""
@@ -132,12 +155,12 @@ class Dataset:
 
 
 def _numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return spins as int8, everything else as float32, and refuse what is no number."""
+    """Return spins as int8, everything else as float32, and refuse what is not a number."""
     if values.dtype == np.int8:
         return values
     if values.dtype.kind not in "biuf":
         raise InvalidInputError("inputs", f"an array of {values.dtype}", "numbers")
-    with np.errstate(over="ignore"):  # what overflows is found below
+    with np.errstate(over="ignore"):  # what overflows is refused below
         single = values.astype(np.float32, copy=False)
     if not np.isfinite(single).all():
         row = int(np.flatnonzero(~np.isfinite(single).all(axis=1))[0])
@@ -156,3 +179,50 @@ def _sealed(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     view = values.view()
     view.flags.writeable = False
     return view
+
+
+SYNTHETIC = "synthetic"
+
+
+def synthetic(
+    classes: int = 10,
+    width: int = 100,
+    train: int = 2000,
+    test: int = 500,
+    flips: float = 0.2,
+    seed: int = 0,
+) -> Dataset:
+    """Return spins x_k = sign(g_k) e_k, g Gaussian for each class, e_k = -1 with chance `flips`.
+
+    Classes take turns, so that each has its share of the samples.
+
+    Examples
+    --------
+    >>> data = synthetic(classes=3, width=5, train=6, test=3, flips=0)
+    >>> data.train.labels.tolist()
+    [0, 1, 2, 0, 1, 2]
+    >>> bool((data.train.inputs[:3] == data.train.inputs[3:]).all())
+    True
+    """
+    seed = checked_seed(seed)
+    classes = checks.integer("classes", classes, 2)
+    width = checks.integer("width", width, 1)
+    chance = float(checks.exact_real("flips", flips))
+    if not 0 <= chance <= 0.5:
+        raise InvalidInputError("flips", flips, "a probability from 0 to 0.5")
+    prototypes = torch.randn((classes, width), generator=generator(seed, 0)).sign()
+
+    def part(count: int, stream: torch.Generator) -> Samples:
+        labels = torch.arange(count) % classes
+        flipped = torch.rand((count, width), generator=stream) < chance
+        spins = torch.where(flipped, -1, 1) * prototypes[labels]
+        return Samples(spins.numpy().astype(np.int8), labels.numpy())
+
+    return Dataset(
+        SYNTHETIC,
+        part(checks.integer("train", train, 1), generator(seed, 1)),
+        part(checks.integer("test", test, 1), generator(seed, 2)),
+        classes,
+        f"made with seed {seed}",
+        "none needed",
+    )

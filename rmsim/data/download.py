@@ -1,7 +1,10 @@
-"""Download a file so that it is there complete and checked, or not at all.
+"""Where files of data sets are looked for, and how they are downloaded.
 
-The bytes go to NAME.*.part beside the target, one for each address. A broken download leaves it,
-and the next one goes on from there; it is checked before it gets its name.
+The places are a folder given, that of RMSIM_DATA, those of the operating system, and the cache.
+
+A downloaded file is there complete and checked, or not at all: the bytes go to NAME.*.part beside
+the target, one for each address. A download that breaks off leaves it, and the next one continues
+from there; it is checked before it gets its name.
 """
 
 from __future__ import annotations
@@ -10,16 +13,47 @@ import os
 import urllib.error
 import urllib.request
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
-from rmtheory.errors import RMError, UnreadableDataError
+from rmtheory.base.errors import RMError, StorageError, UnreadableDataError
+from rmtheory.runtime.untrusted import opened_to_append, write_all
 
-#: Told the share of the work that is done, from 0 to 1.
+#: A folder given by the user, None if none was.
+Folder = str | os.PathLike[str] | None
+
+#: Variable of the environment that names a folder of data sets.
+VARIABLE = "RMSIM_DATA"
+
+
+def roots(folder: Folder, system: Sequence[Path] = ()) -> list[Path]:
+    """Return the folders to look in: `folder` and no other if given, else all, best first."""
+    if folder is not None:
+        return [Path(folder)]
+    variable = os.environ.get(VARIABLE)
+    return [*([Path(variable)] if variable else []), *system, cache_folder()]
+
+
+def cache_folder() -> Path:
+    """Return the folder of downloaded data: XDG_CACHE_HOME/rmsim, by default ~/.cache/rmsim."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    # A relative path is to be ignored, says the XDG specification.
+    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "rmsim"
+
+
+def looked_in(folder: Folder, system: Sequence[Path] = ()) -> str:
+    """Return the part of a message that says where `roots` looks."""
+    unset = "" if folder is not None or os.environ.get(VARIABLE) else f", {VARIABLE} is not set"
+    return "looked in " + ", ".join(map(str, roots(folder, system))) + unset
+
+
+# Downloads.
+
+#: Called with the share of the work that is done, from 0 to 1.
 Progress = Callable[[float], None]
 
 #: Raises UnreadableDataError if the file at the path is not the one that is wanted.
@@ -28,6 +62,9 @@ Check = Callable[[Path], None]
 #: Seconds without a byte after which a connection counts as broken.
 _PATIENCE = 30.0
 _BLOCK = 1 << 16
+
+#: Bytes of a file, far more than any of ours: a server that never ends must not fill the disk.
+_MOST_BYTES = 1_000_000_000
 
 
 class DownloadError(RMError):
@@ -58,7 +95,9 @@ def fetch(
             _fetch_part(url, part, target, check, progress, schemes)
         for left in target.parent.glob(f"{target.name}.*.part"):
             left.unlink(missing_ok=True)
-    except OSError as problem:  # a full disk, a folder of somebody else
+    except StorageError as problem:  # a link or a pipe where the part should be
+        raise DownloadError(str(problem)) from None
+    except OSError as problem:  # a full disk, a folder without permission
         reason = problem.strerror or str(problem)
         raise DownloadError(f"{target} cannot be written: {reason}") from None
 
@@ -71,11 +110,10 @@ def _fetch_part(
     progress: Progress,
     schemes: tuple[str, ...],
 ) -> None:
-    with part.open("ab") as file, _alone(file):
+    with opened_to_append(part) as file, _alone(file):
         if not part.exists() or not os.path.samestat(os.fstat(file.fileno()), part.stat()):
             return  # another process finished with it while this one waited for the lock
         _complete(url, file, progress, schemes)
-        file.flush()
         os.fsync(file.fileno())
         try:
             check(part)
@@ -93,11 +131,13 @@ def _complete(url: str, file: IO[bytes], progress: Progress, schemes: tuple[str,
             if there and answer.status != 206:  # the server sends all of it, again
                 file.truncate(0)
                 there = 0
-            length = answer.headers.get("Content-Length")
-            total = None if length is None else there + int(length)
+            length = _announced(url, answer)
+            total = None if length is None else there + length
             while block := answer.read(_BLOCK):
-                file.write(block)
                 there += len(block)
+                if there > _MOST_BYTES:
+                    raise DownloadError(f"{url} sends more than the {_MOST_BYTES} bytes allowed")
+                write_all(file, block)
                 progress(there / total if total else 0.0)
     except urllib.error.HTTPError as problem:
         problem.close()
@@ -109,6 +149,19 @@ def _complete(url: str, file: IO[bytes], progress: Progress, schemes: tuple[str,
         raise DownloadError(f"{url} cannot be downloaded: {reason}") from None
     if total is not None and there != total:
         raise DownloadError(f"{url} broke off after {there} of {total} bytes; try again")
+
+
+def _announced(url: str, answer: HTTPResponse) -> int | None:
+    """Return how many bytes the server says it sends, None if it does not say."""
+    length = answer.headers.get("Content-Length")
+    if length is None:
+        return None
+    if not (length.isascii() and length.isdigit() and len(length) < 20):
+        raise DownloadError(
+            f"{url} answers with Content-Length {length[:40]!r}, which is not a number of bytes; "
+            "try again, or name another place by RMSIM_DATA"
+        )
+    return int(length)
 
 
 def _open(url: str, start: int, schemes: tuple[str, ...]) -> HTTPResponse:

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rmsim.data.dataset import Dataset, Samples
-from rmsim.data.npz import read_npz
-from rmtheory.errors import UnreadableDataError
-from rmtheory.files import replacing
+from rmtheory.base.errors import UnreadableDataError
+from rmtheory.runtime.files import replacing
+from rmtheory.runtime.untrusted import read_npz
 
 NAME = "entangled-mnist"
 WIDTH = 100
@@ -61,7 +61,7 @@ def entangle(
     ------
     UnreadableDataError
         If a field is so small that the order of the sum decides on its sign: the result would
-        depend on the machine. An input of zeros is no such case, its fields are exactly zero.
+        depend on the machine. An input of zeros is different: its fields are exactly zero.
     """
     fields = (pixels / 255.0) @ weights.T
     bound = 4 * np.finfo(float).eps * pixels.shape[1]

@@ -1,4 +1,4 @@
-"""Features of Tiny ImageNet (paper, SM-D): the last layer of a ResNet18, 512 numbers an image.
+"""Features of Tiny ImageNet (paper, SM-D): the last layer of a ResNet18, 512 numbers per image.
 
 The authors publish them as https://huggingface.co/datasets/willinki/tinyimagenet-features, with the
 columns x (512 float32) and y (label from 0 to 199) and the parts train (100,000) and validation
@@ -16,9 +16,19 @@ import numpy as np
 import numpy.typing as npt
 
 from rmsim.data.dataset import Dataset, Samples
-from rmsim.data.npz import read_npz
-from rmsim.data.places import VARIABLE, Folder, looked_in, roots
-from rmtheory.errors import InvalidInputError, UnreadableDataError
+from rmsim.data.download import (
+    VARIABLE,
+    Folder,
+    looked_in,
+    roots,
+)
+from rmtheory.base.errors import InvalidInputError, UnreadableDataError
+from rmtheory.runtime.untrusted import (
+    MALFORMED,
+    MOST_BYTES,
+    opened,
+    read_npz,
+)
 
 NAME = "tiny-imagenet-features"
 WIDTH = 512
@@ -48,15 +58,15 @@ def load_features(folder: Folder = None, width: int = WIDTH, classes: int = CLAS
     UnreadableDataError
         If there are none, saying what to do, or if a file is not of the published schema.
     """
-    found = locate_features(folder)
-    if found is None:
+    place = locate_features(folder)
+    if place is None:
         raise UnreadableDataError(
             f"{NAME} is nowhere ({looked_in(folder)}): download the parquet files of {_ADDRESS} "
             f"into DIR/{NAME} and name it by --data DIR or {VARIABLE}=DIR; or put the arrays x "
             f"and y of each part into train.npz and validation.npz there"
         )
-    train, test = (_part(_files(found, part), width, classes) for part in _PARTS)
-    return Dataset(NAME, train, test, classes, str(found), LICENCE)
+    train, test = (_part(_files(place, part), width, classes) for part in _PARTS)
+    return Dataset(NAME, train, test, classes, str(place), LICENCE)
 
 
 def _files(folder: Path, part: str) -> list[Path]:
@@ -111,8 +121,14 @@ def _parquet(path: Path) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
             f"{path} needs pyarrow: install representation-manifold[parquet]"
         ) from None
     try:
-        table = pq.read_table(path, partitioning=None)
-    except (pa.ArrowException, OSError) as problem:
+        with opened(path) as file:
+            packed = pq.ParquetFile(file)
+            groups = range(packed.metadata.num_row_groups)
+            size = sum(packed.metadata.row_group(group).total_byte_size for group in groups)
+            if size > MOST_BYTES:
+                raise UnreadableDataError(f"{path} unpacks to {size} bytes, more than {MOST_BYTES}")
+            table = packed.read()
+    except (pa.ArrowException, OSError, *MALFORMED) as problem:
         reason = " ".join(str(problem).split())
         raise UnreadableDataError(f"{path} cannot be read: {reason}") from None
     if not set(_COLUMNS) <= set(table.column_names):

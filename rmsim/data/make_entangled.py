@@ -9,8 +9,8 @@ import sys
 
 from rmsim.data import entangled
 from rmsim.data.mnist import load_images
-from rmtheory.cli.run import fail
-from rmtheory.errors import RMError
+from rmtheory.base.errors import RMError
+from rmtheory.runtime.command import fail
 
 
 def main(arguments: list[str]) -> int:

@@ -1,11 +1,17 @@
 """MNIST and Fashion-MNIST: 60,000 + 10,000 grey images of 28 x 28 pixels in ten classes.
 
-They are read from IDX files with these names, plain or with .gz at the end, and compared with the
-published ones by the sha256 of the uncompressed content. Inputs are pixels/255.
+They are read from IDX files with their published names, plain or with .gz at the end, and compared
+with the published ones by the sha256 of the uncompressed content. Inputs are pixels/255.
+
+An IDX file begins with the magic number 00 00 08 d for unsigned bytes in d dimensions; d sizes as
+big-endian 32-bit integers follow, then exactly as many bytes as the sizes say.
 """
 
 from __future__ import annotations
 
+import hashlib
+import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +19,19 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from rmsim.data import idx
 from rmsim.data.dataset import Dataset, Samples
-from rmsim.data.download import DownloadError, Progress, fetch
-from rmsim.data.places import VARIABLE, Folder, cache_folder, looked_in, roots
-from rmtheory.errors import InvalidInputError, UnreadableDataError
+from rmsim.data.download import (
+    VARIABLE,
+    DownloadError,
+    Folder,
+    Progress,
+    cache_folder,
+    fetch,
+    looked_in,
+    roots,
+)
+from rmtheory.base.errors import InvalidInputError, UnreadableDataError
+from rmtheory.runtime.untrusted import at_most, opened_unpacked
 
 CLASSES = 10
 
@@ -128,7 +142,7 @@ def load_images(
     download : bool
         Whether the network may be used.
     progress : callable
-        Told the share of the download that is done.
+        Called with the share of the download that is done.
 
     Raises
     ------
@@ -136,12 +150,12 @@ def load_images(
         If no place has it, saying what to do; or if a file is damaged, naming it.
     """
     images = image_set(name)
-    found = locate(images, folder)
-    if found is None:
+    place = locate(images, folder)
+    if place is None:
         if folder is not None or not download:
             raise UnreadableDataError(_nowhere(images, folder, ""))
-        found = _fetched(images, progress, schemes)
-    return _read(images, found)
+        place = _fetched(images, progress, schemes)
+    return _load_from(images, place)
 
 
 def image_set(name: str) -> ImageSet:
@@ -168,12 +182,12 @@ def _file(folder: Path, name: str) -> Path | None:
     return None
 
 
-def _read(images: ImageSet, folder: Path) -> Dataset:
+def _load_from(images: ImageSet, folder: Path) -> Dataset:
     def array(name: str, dimensions: int) -> npt.NDArray[np.uint8]:
         path = _file(folder, name)
         if path is None:
             raise UnreadableDataError(f"{folder / name} was there and is gone")
-        return idx.read(path, dimensions, images.sha256[name])
+        return read_idx(path, dimensions, images.sha256[name])
 
     def part(name: str) -> Samples:
         pixels, labels = (
@@ -191,15 +205,16 @@ def _fetched(images: ImageSet, progress: Progress, schemes: tuple[str, ...]) -> 
     for position, name in enumerate(images.sha256):
 
         def check(path: Path, name: str = name) -> None:
-            idx.verify(idx.read_bytes(path), path, images.sha256[name])
+            dimensions = 3 if "idx3" in name else 1
+            demand_checksum(read_idx_bytes(path, dimensions), path, images.sha256[name])
 
-        def told(share: float, position: int = position) -> None:
+        def report(share: float, position: int = position) -> None:
             progress((position + share) / len(images.sha256))
 
         reasons = []
         for mirror in images.mirrors:
             try:
-                fetch(f"{mirror}{name}.gz", folder / f"{name}.gz", check, told, schemes)
+                fetch(f"{mirror}{name}.gz", folder / f"{name}.gz", check, report, schemes)
                 break
             except (DownloadError, UnreadableDataError) as problem:
                 reasons.append(str(problem))
@@ -219,3 +234,97 @@ def _nowhere(images: ImageSet, folder: Folder, reason: str) -> str:
         f"a folder DIR/{images.name} and name it by --data DIR or {VARIABLE}=DIR, or run 'rmsim "
         f"data fetch {images.name}' where there is a network; they are at {images.mirrors[0]}"
     )
+
+
+# IDX files.
+
+_UNSIGNED_BYTE = 0x08
+
+#: Bytes a file may unpack to, twenty times the largest of MNIST: a gzip bomb stops here.
+_MOST_BYTES = 1_000_000_000
+
+
+def read_idx(
+    path: str | os.PathLike[str], dimensions: int, sha256: str | None = None
+) -> npt.NDArray[np.uint8]:
+    """Read the file at `path`, whose uncompressed content has the checksum `sha256`, if given.
+
+    Raises
+    ------
+    UnreadableDataError
+        If the file is missing, truncated, too long, altered or of another kind; it is named.
+    """
+    content = read_idx_bytes(path, dimensions)
+    values = parse_idx(content, path, dimensions)
+    if sha256 is not None:
+        demand_checksum(content, path, sha256)
+    return values
+
+
+def read_idx_bytes(path: str | os.PathLike[str], dimensions: int) -> bytes:
+    """Return the content of a plain or gzip file, no further than its header announces.
+
+    One byte more is read if there is one, so that :func:`parse_idx` sees it; of a file of another
+    kind only the beginning is.
+    """
+    with opened_unpacked(path) as file:
+        header = at_most(path, file, 4 + 4 * dimensions)
+        if len(header) < 4 + 4 * dimensions or header[:4] != _magic(dimensions):
+            return header
+        announced = math.prod(_shape(header, dimensions))
+        if announced > _MOST_BYTES:
+            raise UnreadableDataError(
+                f"{path} announces {announced} bytes, more than the {_MOST_BYTES} allowed"
+            )
+        return header + at_most(path, file, announced + 1)
+
+
+def parse_idx(
+    content: bytes, path: str | os.PathLike[str], dimensions: int
+) -> npt.NDArray[np.uint8]:
+    """Return the array in `content`; `path` is its name in errors.
+
+    Examples
+    --------
+    >>> parse_idx(bytes([0, 0, 8, 1, 0, 0, 0, 2, 5, 7]), "labels", 1)
+    array([5, 7], dtype=uint8)
+    """
+    header = 4 + 4 * dimensions
+    magic = _magic(dimensions)
+    if content[:4] != magic:
+        raise UnreadableDataError(
+            f"{path} is not an IDX file of bytes in {dimensions} dimensions: it begins with "
+            f"{content[:4].hex(' ') or 'nothing'} instead of {magic.hex(' ')}"
+        )
+    if len(content) < header:
+        raise UnreadableDataError(f"{path} is truncated: its header has {len(content)} bytes")
+    shape = _shape(content, dimensions)
+    expected, present = math.prod(shape), len(content) - header
+    if present != expected:
+        sizes = " x ".join(map(str, shape))
+        what = (
+            f"is truncated: {present}"
+            if present < expected
+            else f"has trailing bytes: {present} or more"
+        )
+        raise UnreadableDataError(
+            f"{path} {what} bytes for {sizes} = {expected} announced by its header"
+        )
+    return np.frombuffer(content, np.uint8, offset=header).reshape(shape)
+
+
+def demand_checksum(content: bytes, path: str | os.PathLike[str], sha256: str) -> None:
+    """Raise unless the uncompressed `content` has the checksum `sha256`."""
+    checksum = hashlib.sha256(content).hexdigest()
+    if checksum != sha256:
+        raise UnreadableDataError(
+            f"{path} is not the published file: sha256 of its content is {checksum}, not {sha256}"
+        )
+
+
+def _magic(dimensions: int) -> bytes:
+    return bytes((0, 0, _UNSIGNED_BYTE, dimensions))
+
+
+def _shape(content: bytes, dimensions: int) -> list[int]:
+    return [int(size) for size in np.frombuffer(content, ">u4", dimensions, offset=4)]

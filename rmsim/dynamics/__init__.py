@@ -1,24 +1,52 @@
 """Dynamics of the networks: sweeps, relaxation to fixed points and cycles, margins."""
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from rmsim.dynamics.cycles import returns_after
-from rmsim.dynamics.ensemble import random_starts, relax_samples
-from rmsim.dynamics.relax import relax
-from rmsim.dynamics.result import Relaxation, Status
-from rmsim.dynamics.step import Update, masked, sequential, sign, synchronous
-from rmsim.dynamics.verify import least_margins, margins
+if TYPE_CHECKING:
+    from rmsim.dynamics.relaxation import random_starts, relax, relaxation_summary, returns_after
+    from rmsim.dynamics.status import SearchResult, Status
+    from rmsim.dynamics.sweeps import (
+        Update,
+        check_margins,
+        least_margins,
+        margins,
+        masked,
+        sequential,
+        synchronous,
+    )
+    from rmsim.states import sign
+else:
+    from rmtheory.base.lazy import lazy_exports
+
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            ".relaxation": ["random_starts", "relax", "relaxation_summary", "returns_after"],
+            ".status": ["SearchResult", "Status"],
+            ".sweeps": [
+                "Update",
+                "check_margins",
+                "least_margins",
+                "margins",
+                "masked",
+                "sequential",
+                "synchronous",
+            ],
+            "rmsim.states": ["sign"],
+        },
+    )
 
 __all__ = [
-    "Relaxation",
+    "SearchResult",
     "Status",
     "Update",
+    "check_margins",
     "least_margins",
     "margins",
     "masked",
     "random_starts",
     "relax",
-    "relax_samples",
+    "relaxation_summary",
     "returns_after",
     "sequential",
     "sign",

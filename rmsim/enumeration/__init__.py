@@ -1,16 +1,40 @@
 """Exhaustive enumeration of the fixed points of one sample, and of their overlaps."""
 
-from rmsim.enumeration.api import enumerate_fixed_points, forecast
-from rmsim.enumeration.branch_and_bound import TooManyStatesError
-from rmsim.enumeration.disorder import SampleCounts, draw_couplings, enumerate_samples
-from rmsim.enumeration.overlaps import (
-    distance_histogram,
-    distances_from,
-    layer_histograms,
-    overlap_moments,
-)
-from rmsim.enumeration.results import FixedPoints
-from rmsim.enumeration.spins import pack, unpack
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rmsim.enumeration.branch_and_bound import TooManyStatesError
+    from rmsim.enumeration.disorder import SampleCounts, enumerate_samples
+    from rmsim.enumeration.exhaustive import draw_couplings, enumerate_fixed_points, forecast
+    from rmsim.enumeration.overlaps import (
+        FixedPoints,
+        distance_histogram,
+        distances_from,
+        layer_histograms,
+        overlap_moments,
+        pack,
+        unpack,
+    )
+else:
+    from rmtheory.base.lazy import lazy_exports
+
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            ".branch_and_bound": ["TooManyStatesError"],
+            ".disorder": ["SampleCounts", "enumerate_samples"],
+            ".exhaustive": ["draw_couplings", "enumerate_fixed_points", "forecast"],
+            ".overlaps": [
+                "FixedPoints",
+                "distance_histogram",
+                "distances_from",
+                "layer_histograms",
+                "overlap_moments",
+                "pack",
+                "unpack",
+            ],
+        },
+    )
 
 __all__ = [
     "FixedPoints",

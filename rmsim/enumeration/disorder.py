@@ -1,4 +1,4 @@
-"""Enumerate many disorder samples of one network, one core a sample.
+"""Enumerate many disorder samples of one network, one core per sample.
 
 Sample k of a seed is the same network here and in the dynamics, in any number of processes.
 """
@@ -10,23 +10,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
-from rmsim.couplings.dense import draw_dense
-from rmsim.enumeration.api import (
+from rmsim.enumeration.exhaustive import (
     MOST_NODES,
     check_nodes,
     check_spins,
+    draw_couplings,
     enumerate_fixed_points,
     forecast,
 )
 from rmsim.enumeration.overlaps import Counts, distance_histogram
-from rmsim.enumeration.spins import Array
 from rmsim.network import Network
 from rmsim.randomness import checked_seed
-from rmtheory import checks
-from rmtheory.errors import InvalidInputError
-from rmtheory.processes import as_finished
+from rmtheory.base import checks
+from rmtheory.base.errors import InvalidInputError
+from rmtheory.runtime.processes import as_finished
 
 #: Pieces of work for every process: enough that none waits long for the last.
 _PIECES = 8
@@ -88,11 +86,11 @@ def enumerate_samples(
     histogram : bool
         Also count the pairs of fixed points at every distance.
     progress : callable, optional
-        Told the number of samples done.
+        Called with the number of samples done.
 
     Examples
     --------
-    >>> from rmtheory.chain import Chain
+    >>> from rmtheory.base.chain import Chain
     >>> enumerate_samples(Network(10, Chain(1, jd=0.5)), 4, seed=0).counts.shape
     (4,)
     """
@@ -117,13 +115,13 @@ def enumerate_samples(
         step = math.ceil(wanted / (_PIECES * processes))
         starts = range(0, wanted, step)
         work = [(network, root, k, min(k + step, wanted), histogram) for k in starts]
-        found: dict[int, tuple[Counts, Counts | None, int, int, float]] = {}
+        finished: dict[int, tuple[Counts, Counts | None, int, int, float]] = {}
         with as_finished(_remote_piece, work, jobs=processes) as outcomes:
             for outcome in outcomes:
-                found[outcome.index] = outcome.result()
+                finished[outcome.index] = outcome.result()
                 if progress is not None:
-                    progress(min(len(found) * step, wanted))
-        pieces = [found[index] for index in range(len(work))]
+                    progress(min(len(finished) * step, wanted))
+        pieces = [finished[index] for index in range(len(work))]
     counts, histograms, nodes, near_ties, seconds = zip(*pieces, strict=True)
     return SampleCounts(
         network,
@@ -136,12 +134,6 @@ def enumerate_samples(
     )
 
 
-def draw_couplings(network: Network, seed: int, k: int) -> Array:
-    """Draw the dense couplings (layers, n, n) of sample k in float64."""
-    drawn = draw_dense(network, seed, range(k, k + 1), dtype=torch.float64)
-    return drawn.matrices[0].numpy()
-
-
 def _remote_piece(
     network: Network, seed: int, first: int, last: int, histogram: bool
 ) -> tuple[Counts, Counts | None, int, int, float]:
@@ -150,7 +142,7 @@ def _remote_piece(
 
 
 def _load_machine_code() -> None:
-    """Search something small: the first search of a process is no measure of its speed."""
+    """Search something small, so that no measured time includes the loading of the loops."""
     enumerate_fixed_points(np.zeros((1, 2, 2)), 0.5, force=True)
 
 
@@ -162,11 +154,11 @@ def _piece(
     for k in range(first, last):
         J = draw_couplings(network, seed, k)
         couplings = (network.jd, network.lam_left, network.lam_right)
-        found = enumerate_fixed_points(J, *couplings, keep_states=histogram, force=True)
-        counts.append(found.count)
-        nodes += found.nodes
-        near_ties += found.near_ties
-        seconds += found.seconds
+        points = enumerate_fixed_points(J, *couplings, keep_states=histogram, force=True)
+        counts.append(points.count)
+        nodes += points.nodes
+        near_ties += points.near_ties
+        seconds += points.seconds
         if histogram:
-            rows.append(distance_histogram(found))
+            rows.append(distance_histogram(points))
     return np.array(counts), np.array(rows) if histogram else None, nodes, near_ties, seconds

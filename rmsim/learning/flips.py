@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from rmsim.compiled import compiled
-from rmsim.couplings import DenseChain
+from rmsim.compiled_loops import compiled, run_parts, shares, thread_count
+from rmsim.couplings import PlasticCouplings
 from rmsim.learning.state import State
-from rmsim.threads import run_parts, shares, thread_count
 
 #: Neurons worth a thread of their own.
 _GRAIN = 2**18
@@ -33,30 +32,12 @@ _MANY = 0.25
 
 def by_columns(state: State) -> State:
     """Return the same state with the columns of a dense J contiguous; for the CPU only."""
-    couplings = state.couplings
-    if not isinstance(couplings, DenseChain) or state.device.type != "cpu":
-        return state
-    matrices = couplings.matrices.transpose(-1, -2).contiguous().transpose(-1, -2)
-    return replace(state, couplings=replace(couplings, matrices=matrices))
+    return replace(state, couplings=state.couplings.by_columns())
 
 
 def by_rows(state: State) -> State:
     """Return the same state with its weights in the usual order of memory."""
-    couplings = state.couplings
-    if not isinstance(couplings, DenseChain):
-        return state
-    matrices = couplings.matrices.contiguous()
-    return replace(state, couplings=replace(couplings, matrices=matrices))
-
-
-def has_columns(couplings: object) -> bool:
-    """Return whether the flips of these couplings can be followed."""
-    return (
-        isinstance(couplings, DenseChain)
-        and couplings.device.type == "cpu"
-        and couplings.matrices.transpose(-1, -2).is_contiguous()
-        and not couplings.matrices.is_contiguous()
-    )
+    return replace(state, couplings=state.couplings.by_rows())
 
 
 class Flips:
@@ -64,7 +45,7 @@ class Flips:
 
     Parameters
     ----------
-    couplings : DenseChain
+    couplings : PlasticCouplings
         One network, its columns contiguous.
     samples : int
         States.
@@ -72,17 +53,19 @@ class Flips:
         Update layer after layer.
     """
 
-    def __init__(self, couplings: DenseChain, samples: int, sequential: bool) -> None:
+    def __init__(self, couplings: PlasticCouplings, samples: int, sequential: bool) -> None:
         self.couplings = couplings
         layers = couplings.layers
         self._groups = [(k, k + 1) for k in range(layers)] if sequential else [(0, layers)]
         shape = (samples, couplings.layers, couplings.n)
-        self.columns = couplings.matrices[0].transpose(-1, -2)
+        columns = couplings.columns
+        assert columns is not None
+        self.columns = columns
         self.s = torch.zeros(shape, dtype=couplings.dtype)
         self.product = torch.zeros(shape, dtype=couplings.dtype)
         self._new = torch.empty(shape, dtype=couplings.dtype)
         kind = self.columns.numpy().dtype.type
-        chain = (couplings.jd, couplings.lam_left, couplings.lam_right)
+        chain = (couplings.jd, *(couplings.homologous.get(step, 0.0) for step in (-1, 1)))
         self._chain = tuple(kind(x) for x in chain)
         self._most = int(_MANY * samples * couplings.n)
         #: Whether sweeps of all neurons can be done by :meth:`run`.
@@ -113,7 +96,7 @@ class Flips:
         return used, fixed
 
     def sweep(self, external: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-        """Do one sweep; see :class:`rmsim.learning.motion.Motion`."""
+        """Do one sweep; see :class:`rmsim.learning.phases.Motion`."""
         self._rest = False
         samples = len(self.s)
         unstable = torch.zeros(samples, dtype=torch.bool)
@@ -170,7 +153,7 @@ def _run(
             if flips == 0:
                 fixed[b] = True
                 break
-            if sweep == sweeps:  # this one only looked
+            if sweep == sweeps:  # this one only checked
                 break
             used[b] += 1
             for layer in range(layers):

@@ -12,19 +12,19 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 
+import numpy as np
 import torch
 
-from rmsim.couplings import DenseChain
-from rmsim.couplings.rows import CompressedRows
-from rmsim.learning.data import Array, checked_inputs, checked_labels, label_code
-from rmsim.learning.fit import demand_fields, demand_fit
 from rmsim.learning.flips import by_columns
 from rmsim.learning.parameters import Parameters
-from rmsim.learning.phases import MEASUREMENT, is_fixed, phases
+from rmsim.learning.phases import MEASUREMENT, is_fixed, label_code, present
 from rmsim.learning.plasticity import update_field
-from rmsim.learning.projection import rows_of_entries
 from rmsim.learning.state import State
-from rmtheory.errors import InvalidInputError
+from rmsim.learning.validation import (
+    Array,
+    checked_samples,
+)
+from rmtheory.base.statistics import quantile_error, standard_error
 
 _LEVELS = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
 
@@ -48,12 +48,13 @@ class Quantiles:
         >>> Quantiles.of(torch.arange(101.0)).q25
         25.0
         """
-        return cls(**{name: _quantile(values, level) for name, level in _LEVELS.items()})
+        samples = values.flatten().double().cpu().numpy()
+        return cls(**{name: float(np.quantile(samples, p)) for name, p in _LEVELS.items()})
 
 
 @dataclass(frozen=True)
 class QuantileErrors:
-    """Errors of :class:`Quantiles`; None where there are too few samples to tell."""
+    """Errors of :class:`Quantiles`; None where there are too few samples."""
 
     median: float | None
     q25: float | None
@@ -65,11 +66,9 @@ class QuantileErrors:
     def of(cls, values: torch.Tensor, resolution: float = 0.0) -> QuantileErrors:
         r"""Return the error of each quantile of independent `values`.
 
-        Of P values, the number below the quantile at level p fluctuates by
-        :math:`\sqrt{p(1-p)P}`: the error is half the distance of the quantiles at
-        :math:`p \pm \sqrt{p(1-p)/P}`, together with the `resolution`, half a step of the values:
-        values that all agree do not make it 0. If a level leaves the range from 0 to 1, no value
-        of so few bounds the quantile, and its error is not known.
+        That of :func:`rmtheory.base.statistics.quantile_error`, with the `resolution`, half a step
+        of the values, in quadrature. Where no value of so few bounds the quantile, its error is not
+        known.
 
         Examples
         --------
@@ -78,44 +77,40 @@ class QuantileErrors:
         >>> QuantileErrors.of(torch.ones(10), resolution=0.5)
         QuantileErrors(median=0.5, q25=0.5, q75=0.5, q05=None, q95=None)
         """
-        found: dict[str, float | None] = {}
+        errors: dict[str, float | None] = {}
+        samples = values.flatten().cpu().numpy()
         for name, level in _LEVELS.items():
-            spread = math.sqrt(level * (1 - level) / values.numel())
-            low, high = level - spread, level + spread
-            if low < 0 or high > 1:
-                found[name] = None
-            else:
-                half = (_quantile(values, high) - _quantile(values, low)) / 2
-                found[name] = math.hypot(half, resolution)
-        return cls(**found)
+            error = float(
+                quantile_error(
+                    samples, level, resolution=resolution, floor="quadrature", unbounded="nan"
+                )
+            )
+            errors[name] = None if math.isnan(error) else error
+        return cls(**errors)
 
 
-def _quantile(values: torch.Tensor, level: float) -> float:
-    return float(torch.quantile(values.flatten().double(), level))
-
-
-def _sweeps_error(values: torch.Tensor, watched: bool) -> float | None:
+def _sweeps_error(values: torch.Tensor, until_convergence: bool) -> float | None:
     """Return the standard error of a mean number of sweeps; None if one sample has no spread.
 
     Samples that all took equally many do not prove that every sample does: one more sweep of one of
     them would move the mean by 1/P, and the error is not below that. A fixed number has no error.
     """
     count = values.numel()
-    if not watched:
+    if not until_convergence:
         return 0.0
     if count < 2:
         return None
-    return max(float(values.double().std()) / math.sqrt(count), 1 / count)
+    return max(float(standard_error(values.cpu())), 1 / count)
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One look at a network, over some samples.
+    """What is measured of a network, over some samples.
 
     Parameters
     ----------
     samples : int
-        Samples looked at.
+        Samples measured.
     q_dyn : Quantiles
         Overlap of s' and s* of each sample.
     q_dyn_error : QuantileErrors
@@ -162,39 +157,35 @@ def measure(
     Parameters
     ----------
     parameters, state, inputs, labels
-        As for :func:`rmsim.learning.step.batch_step`.
+        As for :func:`rmsim.learning.batch_step`.
     together : int
         Samples relaxed together.
     """
-    demand_fit(parameters, state)
-    x = checked_inputs(state, inputs)
-    y = checked_labels(state, labels, len(x))
-    if not len(x):
-        raise InvalidInputError("inputs", "no sample", "at least one sample")
-    demand_fields(parameters, state, x, y)
+    x, y = checked_samples(parameters, state, inputs, labels)
     state = by_columns(state)
-    found: dict[str, list[torch.Tensor]] = {}
+    parts: dict[str, list[torch.Tensor]] = {}
     for number, first in enumerate(range(0, len(x), together)):
         part = slice(first, first + together)
         batch = x[part].to(dtype=state.dtype, device=state.device)
         code = label_code(parameters, state, y[part])
-        ends = phases(parameters, state, batch, code, number, stream=MEASUREMENT)
+        ends = present(parameters, state, batch, code, number, stream=MEASUREMENT)
         margin = ends.s_star * update_field(parameters, state, ends)
         both = ends.input_field + ends.label_field
-        final_field = both if parameters.scheme == "approximate" else ends.input_field
+        final_field = both if parameters.phases.scheme == "approximate" else ends.input_field
         row = {
             "q_dyn": (ends.s_prime * ends.s_star).flatten(1).mean(1),
             "margin": margin.flatten(1).amin(1),
-            "below": (margin <= parameters.kappa_j).flatten(1).double().mean(1),
+            "below": (margin <= parameters.j.kappa).flatten(1).double().mean(1),
             "clamped": ~is_fixed(state.couplings, ends.s_prime, both),
             "free": ~is_fixed(state.couplings, ends.s_star, final_field),
             "sweeps_clamped": ends.clamped.sweeps,
             "sweeps_free": ends.free.sweeps,
         }
         for name, values in row.items():
-            found.setdefault(name, []).append(values)
-    all_of = {name: torch.cat(values) for name, values in found.items()}
-    watched = parameters.stop == "converged"
+            parts.setdefault(name, []).append(values)
+    # Quantiles and means are taken on the CPU, so that a GPU is waited for once for each.
+    all_of = {name: torch.cat(values).cpu() for name, values in parts.items()}
+    until_convergence = parameters.phases.stop == "converged"
     step = 2 / parameters.neurons  # of the overlap, if one spin differs
     mean = {name: float(values.double().mean()) for name, values in all_of.items()}
     return Measurement(
@@ -206,8 +197,8 @@ def measure(
         unstable_free=mean["free"],
         sweeps_clamped=mean["sweeps_clamped"],
         sweeps_free=mean["sweeps_free"],
-        sweeps_clamped_error=_sweeps_error(all_of["sweeps_clamped"], watched),
-        sweeps_free_error=_sweeps_error(all_of["sweeps_free"], watched),
+        sweeps_clamped_error=_sweeps_error(all_of["sweeps_clamped"], until_convergence),
+        sweeps_free_error=_sweeps_error(all_of["sweeps_free"], until_convergence),
         below_kappa=mean["below"],
         symmetry=symmetry_level(state),
     )
@@ -218,33 +209,8 @@ def symmetry_level(state: State) -> float | None:
 
     With a = sum J_ij^2 and b = sum J_ij J_ji, |S|^2 = (a + b)/2 and |A|^2 = (a - b)/2.
     """
-    couplings = state.couplings
-    sums = [0.0, 0.0]
-    if isinstance(couplings, DenseChain):
-        for matrix in couplings.matrices[0]:
-            double = matrix.double()
-            sums[0] += float((double * double).sum())
-            sums[1] += float((double * double.T).sum())
-    else:
-        for group in range(couplings.rows.groups):
-            for index, part in enumerate(_sums_of_entries(couplings.rows, group)):
-                sums[index] += part
-    square, crossed = sums
+    square, crossed = state.couplings.squares(0)
     symmetric, other = (math.sqrt(max(0.0, square + sign * crossed)) for sign in (1, -1))
     if symmetric + other == 0:
         return None
     return (symmetric - other) / (symmetric + other)
-
-
-def _sums_of_entries(rows: CompressedRows, group: int) -> tuple[float, float]:
-    """Return sum J_ij^2 and sum J_ij J_ji of one block, from the entries that exist alone."""
-    bounds, columns, values = rows.entries(0, group)
-    row, column, double = rows_of_entries(bounds), columns.to(torch.int64), values.double()
-    places, order = (row * rows.size + column).sort()
-    if not len(places):
-        return 0.0, 0.0
-    mirrored = column * rows.size + row
-    found = torch.searchsorted(places, mirrored).clamp_(max=len(places) - 1)
-    there = places[found] == mirrored
-    crossed = (double * double[order[found]])[there].sum()
-    return float((double * double).sum()), float(crossed)

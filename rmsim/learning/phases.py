@@ -3,25 +3,25 @@ r"""The three phases of a presentation (paper, Algorithm 1), for all samples of 
 .. math:: s = 0 \;\to\; \text{warm-up: input} \;\to\; \text{clamped: input and label} \to s'
     \;\to\; \text{free: input} \to s^*
 
-States have shape (samples, layers, n). A sweep is that of :mod:`rmsim.dynamics.step`, sgn(0) = +1.
-From s = 0 the first synchronous sweep needs no product. A masked sweep leaves a neuron that was
+States have shape (samples, layers, n). A sweep is that of :mod:`rmsim.dynamics.sweeps`, sgn(0) =
++1. From s = 0 the first synchronous sweep needs no product. A masked sweep leaves a neuron that was
 never updated at 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 
-from rmsim.couplings import AdjacencyCouplings
-from rmsim.dynamics.masks import STREAM, fill_mask, mask_keys
-from rmsim.dynamics.step import synchronous
+from rmsim.couplings import PlasticCouplings
+from rmsim.dynamics.sweeps import STREAM, fill_mask, mask_keys, synchronous
 from rmsim.learning.flips import Flips
-from rmsim.learning.motion import Motion, motion_of
 from rmsim.learning.parameters import Parameters
-from rmsim.learning.state import Internal, State
+from rmsim.learning.state import State
+from rmsim.states import sign
 
 #: Sweeps between two questions whether all states are fixed; each question stalls a GPU.
 _CHECK_EVERY = {"cpu": 1}
@@ -84,7 +84,91 @@ class Phases:
         return self.free.s
 
 
-def phases(
+class Motion(Protocol):
+    """A batch of states under one network, from s = 0, sweep after sweep."""
+
+    @property
+    def couplings(self) -> PlasticCouplings:
+        """The network."""
+
+    @property
+    def s(self) -> torch.Tensor:
+        """States, (samples, layers, n)."""
+
+    @property
+    def product(self) -> torch.Tensor | None:
+        """J s, if it is known."""
+
+    def sweep(self, external: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+        """Do one sweep under the field `external`, of the neurons where `mask` is True.
+
+        Returns
+        -------
+        Tensor of bool, (samples)
+            Which of the states it began with were not fixed points, mask or no mask.
+        """
+
+
+class Sweeps:
+    """Every sweep by the products of the couplings: any kind of them, any device."""
+
+    product = None
+
+    def __init__(
+        self, parameters: Parameters, couplings: PlasticCouplings, shape: torch.Size
+    ) -> None:
+        self.couplings = couplings
+        self.s = torch.zeros(shape, dtype=couplings.dtype, device=couplings.device)
+        self._rest = parameters.phases.update == "synchronous"  # at s = 0, which needs no product
+        layers = shape[1]
+        self._groups = (
+            [slice(0, layers)] if self._rest else [slice(k, k + 1) for k in range(layers)]
+        )
+
+    def sweep(self, external: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+        """Do one sweep; see :class:`Motion`."""
+        before = self.s
+        self.s = before.clone()
+        unstable = torch.zeros(len(before), dtype=torch.bool, device=before.device)
+        for group in self._groups:
+            new = sign(self._field(external, group))
+            unstable |= (new != before[:, group]).flatten(1).any(1)
+            if mask is not None:
+                new = torch.where(mask[:, group], new, before[:, group])
+            self.s[:, group] = new
+        self._rest = False
+        return unstable
+
+    def _field(self, external: torch.Tensor, group: slice) -> torch.Tensor:
+        if self._rest:
+            return external
+        layer = None if len(self._groups) == 1 else group.start
+        h = self.couplings.field(self.s.unsqueeze(0), external.unsqueeze(0), layer=layer)
+        return h[0] if layer is None else h[0].unsqueeze(1)
+
+
+def motion_of(parameters: Parameters, couplings: PlasticCouplings, shape: torch.Size) -> Motion:
+    """Return a batch of that `shape` at s = 0; by its flips if the columns of J are at hand."""
+    if couplings.columns is not None:
+        return Flips(couplings, shape[0], parameters.phases.update == "sequential")
+    return Sweeps(parameters, couplings, shape)
+
+
+def label_code(parameters: Parameters, state: State, labels: torch.Tensor) -> torch.Tensor:
+    """Return y of the field, (samples, C): `label_true` for the class, `label_other` else."""
+    if labels.dim() == 2:
+        return labels.to(dtype=state.dtype, device=state.device)
+    labels = labels.to(state.device)
+    code = torch.full(
+        (len(labels), state.classes),
+        parameters.w_back.label_other,
+        dtype=state.dtype,
+        device=state.device,
+    )
+    return code.scatter_(1, labels.unsqueeze(1), parameters.w_back.label_true)
+
+
+def present(
     parameters: Parameters,
     state: State,
     x: torch.Tensor,
@@ -102,48 +186,40 @@ def phases(
     x : Tensor, (samples, D)
         Inputs.
     code : Tensor, (samples, C)
-        Label codes, as :func:`rmsim.learning.data.label_code` makes them.
+        Label codes, as :func:`label_code` makes them.
     number : int
         Number of the batch: another one, other masks (if p < 1).
     stream : int
         What the masks are for: another purpose, other masks.
     """
-    shape = torch.Size((len(x), parameters.layers, parameters.n))
+    shape = torch.Size((len(x), *parameters.couplings.shape))
     input_field = state.w_in.field(x).view(shape)
     label_field = state.w_back.field(code).view(shape)
     masks = _masks(parameters, state, len(x), number, stream)
     motion = motion_of(parameters, state.couplings, shape)
-    watch = parameters.stop == "converged"
-    relax(motion, input_field, parameters.warmup, masks)
+    chosen = parameters.phases
+    converge = chosen.stop == "converged"
+    relax(motion, input_field, chosen.warmup, masks)
     both = input_field + label_field
-    done = parameters.warmup
-    clamped = relax(motion, both, parameters.clamped, masks, done, watch=watch)
+    done = chosen.warmup
+    clamped = relax(motion, both, chosen.clamped, masks, done, converge=converge)
     free = clamped
-    if parameters.scheme == "full":
-        done += parameters.clamped
-        free = relax(motion, input_field, parameters.free, masks, done, watch=watch)
+    if chosen.scheme == "full":
+        done += chosen.clamped
+        free = relax(motion, input_field, chosen.free, masks, done, converge=converge)
     return Phases(clamped, free, input_field, label_field, motion.product)
 
 
 def infer_batch(parameters: Parameters, state: State, x: torch.Tensor, number: int = 0) -> Relaxed:
     """Return the states under the input alone, from s = 0."""
-    field = state.w_in.field(x).view(len(x), parameters.layers, parameters.n)
+    field = state.w_in.field(x).view(len(x), *parameters.couplings.shape)
     couplings = state.couplings
-    if not parameters.right_in_inference:
-        couplings = without(couplings, right=True)
+    if not parameters.phases.right_in_inference:
+        couplings = couplings.without(right=True)
     masks = _masks(parameters, state, len(x), number, INFERENCE)
     motion = motion_of(parameters, couplings, field.shape)
-    watch = parameters.stop == "converged"
-    return relax(motion, field, parameters.inference, masks, watch=watch)
-
-
-def without(couplings: Internal, *, jd: bool = False, right: bool = False) -> Internal:
-    """Return the couplings without J_D, or without the coupling to the next layer."""
-    if jd:
-        couplings = replace(couplings, jd=0.0)
-    if right and not isinstance(couplings, AdjacencyCouplings):
-        couplings = replace(couplings, lam_right=0.0)
-    return couplings
+    converge = parameters.phases.stop == "converged"
+    return relax(motion, field, parameters.phases.inference, masks, converge=converge)
 
 
 def relax(
@@ -153,35 +229,37 @@ def relax(
     masks: Masks,
     done: int = 0,
     *,
-    watch: bool = False,
+    converge: bool = False,
 ) -> Relaxed:
     """Do at most `sweeps` sweeps of a batch in motion under the external `field`.
 
-    If one watches, they stop when all states are fixed points. The states that are wait for the
-    others: a fixed point does not change.
+    With `converge` they stop when all states are fixed points. States that are wait for the others:
+    a fixed point does not change.
     """
     if masks is None and isinstance(motion, Flips) and motion.synchronous:
         counted, fixed = motion.run(field, sweeps)
-        used = counted if watch else torch.full_like(counted, sweeps)
-        return Relaxed(motion.s.clone(), used, fixed if watch else None)
+        used = counted if converge else torch.full_like(counted, sweeps)
+        return Relaxed(motion.s.clone(), used, fixed if converge else None)
     every = _CHECK_EVERY.get(field.device.type, _CHECK_ELSEWHERE)
     used = torch.zeros(len(field), dtype=torch.int64, device=field.device)
     unstable = torch.ones(len(field), dtype=torch.bool, device=field.device)
     for sweep in range(sweeps):
         mask = None if masks is None else masks(done + sweep)
         unstable = motion.sweep(field, mask)
-        if not watch:
+        if not converge:
             used += 1
             continue
-        used += unstable  # nothing is added to states that are fixed: asking late changes no number
+        used += (
+            unstable  # nothing is added to states that are fixed: reading late changes no number
+        )
         if (sweep + 1) % every == 0 and not bool(unstable.any()):
             break
-    if watch and bool(unstable.any()):
+    if converge and bool(unstable.any()):
         unstable = ~is_fixed(motion.couplings, motion.s, field)
-    return Relaxed(motion.s.clone(), used, ~unstable if watch else None)
+    return Relaxed(motion.s.clone(), used, ~unstable if converge else None)
 
 
-def is_fixed(couplings: Internal, s: torch.Tensor, field: torch.Tensor) -> torch.Tensor:
+def is_fixed(couplings: PlasticCouplings, s: torch.Tensor, field: torch.Tensor) -> torch.Tensor:
     """Return which states `s` agree with their full field, mask or no mask."""
     return _agree(synchronous(couplings, s.unsqueeze(0), field.unsqueeze(0)), s.unsqueeze(0))
 
@@ -191,14 +269,14 @@ def _agree(one: torch.Tensor, two: torch.Tensor) -> torch.Tensor:
 
 
 def _masks(parameters: Parameters, state: State, samples: int, number: int, stream: int) -> Masks:
-    if parameters.p == 1:
+    if parameters.phases.p == 1:
         return None
     keys = mask_keys(state.seed, range(number + 1, number + 2), samples, stream).to(state.device)
-    shape = (samples, parameters.layers, parameters.n)
+    shape = (samples, *parameters.couplings.shape)
 
     def mask(sweep: int) -> torch.Tensor:
         out = torch.empty(shape, dtype=torch.bool, device=state.device)
-        fill_mask(keys, sweep, parameters.p, out.unsqueeze(0))
+        fill_mask(keys, sweep, parameters.phases.p, out.unsqueeze(0))
         return out
 
     return mask

@@ -1,4 +1,10 @@
-"""The weights of a network that learns, drawn from a seed; frozen, and copied by every step.
+r"""The weights of a network that learns, drawn from a seed; frozen, and copied by every step.
+
+.. math:: h = J s + J_D s + \lambda_L s^{l-1} + \lambda_R s^{l+1} + W_{in} x + W_{back} y,
+    \qquad o = W_{out} s
+
+(paper, SM-C). :class:`State` holds J, W_in, W_back and W_out; a :class:`Projection` is W_in or
+W_back, dense, or compressed rows if only a few entries exist: absent entries are never touched.
 
 Random streams under the seed: ``(0, 0)`` J, ``(0, 3)`` W_in, ``(0, 4)`` W_back, ``(0, 5)`` W_out;
 ``(k + 1, 2)``, ``(k + 1, 7)``, ``(k + 1, 8)`` the masks of batch k when it is learnt, inferred,
@@ -8,41 +14,28 @@ measured.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 
-from rmsim.couplings import AdjacencyCouplings, DenseChain, DilutedChain, draw, draw_on
-from rmsim.couplings.rows import CompressedRows
-from rmsim.learning.parameters import Layers, Parameters
-from rmsim.learning.projection import Projection, draw_projection, identity_projection
+from rmsim.couplings import (
+    AdjacencyCouplings,
+    DenseChain,
+    DilutedChain,
+    PlasticCouplings,
+    draw,
+    draw_on,
+)
+from rmsim.couplings.rows import CompressedRows, compressed, entry_products, rows_of_entries
+from rmsim.learning.parameters import CouplingParameters, Layers, Parameters
 from rmsim.network import Network
 from rmsim.randomness import checked_seed, fill_normal_, generator
-from rmtheory import checks
-from rmtheory.chain import Chain
-from rmtheory.errors import InvalidInputError
-
-Internal = DenseChain | DilutedChain | AdjacencyCouplings
-
-
-@dataclass(frozen=True, eq=False)
-class Wiring:
-    """A topology of its own (paper, SM-C), instead of the chain of the parameters.
-
-    Parameters
-    ----------
-    adjacency : Tensor, (N, N), optional
-        A_ij = 1 lets neuron j act on neuron i; zero on the diagonal, where J_D acts. There are no
-        couplings lambda between layers then.
-    a_in, a_back, a_out : Tensor, (N), optional
-        Neurons that see the input, that see the label, and that the readout reads.
-    """
-
-    adjacency: torch.Tensor | None = None
-    a_in: torch.Tensor | None = None
-    a_back: torch.Tensor | None = None
-    a_out: torch.Tensor | None = None
+from rmtheory.base import checks
+from rmtheory.base.chain import Chain
+from rmtheory.base.errors import InvalidInputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +44,7 @@ class State:
 
     Parameters
     ----------
-    couplings : DenseChain, DilutedChain or AdjacencyCouplings
+    couplings : PlasticCouplings
         J, J_D and lambda of one network.
     w_in, w_back : Projection
         (N, D) and (N, C), lambda_x and lambda_y absorbed.
@@ -63,7 +56,7 @@ class State:
         Seed of the draw and of masked updates; batches learnt so far.
     """
 
-    couplings: Internal
+    couplings: PlasticCouplings
     w_in: Projection
     w_back: Projection
     w_out: torch.Tensor
@@ -96,15 +89,13 @@ class State:
     @property
     def j(self) -> torch.Tensor:
         """Weights of J that exist: (layers, n, n), or the values of the compressed rows."""
-        if isinstance(self.couplings, DenseChain):
-            return self.couplings.matrices[0]
-        return self.couplings.rows.values
+        return self.couplings.weights_of(0)
 
     def copy(self) -> State:
         """Return the same weights in a memory of their own."""
         return replace(
             self,
-            couplings=with_weights(self.couplings, self.j.clone()),
+            couplings=self.couplings.with_weights(self.j.clone()),
             w_in=self.w_in.copy(),
             w_back=self.w_back.copy(),
             w_out=self.w_out.clone(),
@@ -112,15 +103,11 @@ class State:
 
     def dense_j(self) -> torch.Tensor:
         """Return J without its diagonal, zeros included: (blocks, rows, rows)."""
-        if isinstance(self.couplings, AdjacencyCouplings):
-            return self.couplings.to_dense()
-        if isinstance(self.couplings, DilutedChain):
-            return self.couplings.to_dense()[0]
-        return self.couplings.matrices[0]
+        return self.couplings.dense_blocks(0)
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return everything that a file has to hold, beside the parameters, `seed` and `step`."""
-        found = {
+        tensors = {
             "j": self.j,
             "w_in": self.w_in.values,
             "w_back": self.w_back.values,
@@ -130,23 +117,30 @@ class State:
             "a_out": self.a_out,
         }
         for name, projection in (("w_in", self.w_in), ("w_back", self.w_back)):
-            found[f"{name}_shape"] = torch.tensor(projection.shape)
+            tensors[f"{name}_shape"] = torch.tensor(projection.shape)
             if projection.bounds is not None and projection.columns is not None:
-                found[f"{name}_bounds"] = projection.bounds
-                found[f"{name}_columns"] = projection.columns
-        if not isinstance(self.couplings, DenseChain):
-            rows = self.couplings.rows
-            found["j_bounds"], found["j_columns"] = rows.bounds, rows.columns
-            found["j_groups"] = torch.tensor(rows.groups)
-            found["j_adjacency"] = torch.tensor(isinstance(self.couplings, AdjacencyCouplings))
-        return found
+                tensors[f"{name}_bounds"] = projection.bounds
+                tensors[f"{name}_columns"] = projection.columns
+        return tensors | {f"j_{name}": part for name, part in self.couplings.pattern().items()}
 
 
-def with_weights(couplings: Internal, weights: torch.Tensor) -> Internal:
-    """Return the same network with other weights J."""
-    if isinstance(couplings, DenseChain):
-        return replace(couplings, matrices=weights.unsqueeze(0))
-    return replace(couplings, rows=replace(couplings.rows, values=weights))
+@dataclass(frozen=True, eq=False)
+class Wiring:
+    """A topology of its own (paper, SM-C), instead of the chain of the parameters.
+
+    Parameters
+    ----------
+    adjacency : Tensor, (N, N), optional
+        A_ij = 1 lets neuron j act on neuron i; zero on the diagonal, where J_D acts. There are no
+        couplings lambda between layers then.
+    a_in, a_back, a_out : Tensor, (N), optional
+        Neurons that see the input, that see the label, and that the readout reads.
+    """
+
+    adjacency: torch.Tensor | None = None
+    a_in: torch.Tensor | None = None
+    a_back: torch.Tensor | None = None
+    a_out: torch.Tensor | None = None
 
 
 def initialise(
@@ -180,20 +174,21 @@ def initialise(
     wiring = Wiring() if wiring is None else wiring
     neurons = parameters.neurons
     if neurons < classes:
-        raise InvalidInputError("n", parameters.n, f"such that {classes} classes fit, N >= C")
+        allowed = f"such that {classes} classes fit, N >= C"
+        raise InvalidInputError("n", parameters.couplings.n, allowed)
     parameters.check_rates(inputs, classes, None if wiring.adjacency is None else neurons)
     a_in, a_back, a_out = (
         _neurons(name, given, layers, parameters, device)
         for name, given, layers in (
-            ("a_in", wiring.a_in, parameters.input_to),
-            ("a_back", wiring.a_back, parameters.label_to),
-            ("a_out", wiring.a_out, parameters.output_from),
+            ("a_in", wiring.a_in, parameters.w_in.to),
+            ("a_back", wiring.a_back, parameters.w_back.to),
+            ("a_out", wiring.a_out, parameters.readout.layers),
         )
     )
-    couplings = _draw_couplings(parameters, wiring.adjacency, seed, dtype, device)
-    w_in = _draw_w(parameters, "input_kind", a_in, inputs, seed, dtype)
-    w_back = _draw_w(parameters, "back_kind", a_back, classes, seed, dtype)
-    rows = classes if parameters.readout == "perceptron" else 0
+    couplings = _draw_couplings(parameters.couplings, wiring.adjacency, seed, dtype, device)
+    w_in = _draw_w_in(parameters, a_in, inputs, seed, dtype)
+    w_back = _draw_w_back(parameters, a_back, classes, seed, dtype)
+    rows = classes if parameters.readout.kind == "perceptron" else 0
     w_out = torch.empty((rows, neurons), dtype=dtype, device=device)
     stream = generator(seed, 0, 5, device=device)
     fill_normal_(w_out, 1 / math.sqrt(neurons), stream)
@@ -205,8 +200,8 @@ def state_of(
     parameters: Parameters, tensors: Mapping[str, torch.Tensor], seed: int, step: int
 ) -> State:
     """Return the state that :meth:`State.tensors` came from."""
-    chain = (parameters.jd, parameters.lam_left, parameters.lam_right)
-    couplings: Internal
+    chosen = parameters.couplings
+    couplings: PlasticCouplings
     if "j_bounds" in tensors:
         groups = int(tensors["j_groups"])
         size = parameters.neurons // groups
@@ -214,11 +209,11 @@ def state_of(
         adjacent = bool(tensors["j_adjacency"])
         rows = CompressedRows(bounds, columns, tensors["j"], 1, groups, size, shared=adjacent)
         if adjacent:
-            couplings = AdjacencyCouplings(rows, parameters.jd, parameters.layers)
+            couplings = AdjacencyCouplings(rows, chosen.jd, chosen.layers)
         else:
-            couplings = DilutedChain(rows, *chain)
+            couplings = DilutedChain(rows, *chosen.chain)
     else:
-        couplings = DenseChain(tensors["j"].unsqueeze(0), *chain)
+        couplings = DenseChain(tensors["j"].unsqueeze(0), *chosen.chain)
     w_in, w_back = (
         Projection(
             tensors[name],
@@ -231,6 +226,83 @@ def state_of(
     a_in, a_back, a_out = (tensors[name] for name in ("a_in", "a_back", "a_out"))
     w_out = tensors["w_out"]
     return State(couplings, w_in, w_back, w_out, a_in, a_back, a_out, seed, step)
+
+
+def state_of_matrices(
+    parameters: Parameters,
+    j: torch.Tensor,
+    w_in: torch.Tensor,
+    w_back: torch.Tensor,
+    w_out: torch.Tensor,
+    *,
+    present_j: torch.Tensor | None = None,
+    present_in: torch.Tensor | None = None,
+    seed: int = 0,
+) -> State:
+    """Return the state with these weights, lambda_x and lambda_y absorbed.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        The protocol; J_D and lambda come from here.
+    j : Tensor, (layers, n, n)
+        j[l, i, j] acts from neuron j on neuron i; the diagonal is not read.
+    w_in, w_back, w_out : Tensor, (N, D), (N, C), (C, N)
+        The projections.
+    present_j, present_in : Tensor of bool, optional
+        Couplings that exist, as compressed rows; all of them, dense, by default.
+    seed : int
+        Seed of masked updates.
+
+    Examples
+    --------
+    Hopfield's couplings of two patterns, which the input recalls:
+
+    >>> from rmsim.learning import infer
+    >>> patterns = torch.tensor([[1.0, 1, 1, -1, -1, -1], [1, -1, 1, -1, 1, -1]])
+    >>> parameters = Parameters.of(n=6, jd=0.0)
+    >>> w = torch.eye(6)
+    >>> j = (patterns.T @ patterns / 6).unsqueeze(0)
+    >>> state = state_of_matrices(parameters, j, 0.1 * w, torch.zeros(6, 2), torch.zeros(2, 6))
+    >>> noisy = patterns * torch.tensor([1.0, 1, 1, 1, 1, 0])
+    >>> bool((infer(parameters, state, noisy)[:, 0] == patterns).all())
+    True
+    """
+    layers, n, neurons = parameters.couplings.layers, parameters.couplings.n, parameters.neurons
+    for name, matrix, shape in (
+        ("j", j, (layers, n, n)),
+        ("w_in", w_in, (neurons, w_in.shape[-1])),
+        ("w_back", w_back, (neurons, w_back.shape[-1])),
+        ("w_out", w_out, (len(w_out), neurons)),
+    ):
+        if tuple(matrix.shape) != shape or not matrix.is_floating_point():
+            allowed = f"a floating point tensor of shape {shape}"
+            raise InvalidInputError(name, str(tuple(matrix.shape)), allowed)
+    chain = (parameters.couplings.jd, parameters.couplings.lam_left, parameters.couplings.lam_right)
+    couplings: DenseChain | DilutedChain
+    diagonal = torch.eye(n, dtype=torch.bool, device=j.device)
+    if present_j is None:
+        couplings = DenseChain(_own(j).masked_fill_(diagonal, 0).unsqueeze(0), *chain)
+    else:
+        present = present_j & ~diagonal
+        bounds, columns = compressed(present.flatten(0, 1))
+        rows = CompressedRows(bounds, columns, j[present], 1, layers, n)
+        couplings = DilutedChain(rows, *chain)
+    projection = Projection(_own(w_in), (neurons, w_in.shape[1]))
+    if present_in is not None:
+        places = compressed(present_in)
+        projection = Projection(w_in[present_in], (neurons, w_in.shape[1]), *places)
+    a_in, a_back, a_out = (
+        neurons_of(layers, parameters, j.device)
+        for layers in (parameters.w_in.to, parameters.w_back.to, parameters.readout.layers)
+    )
+    back = Projection(_own(w_back), (neurons, w_back.shape[1]))
+    return State(couplings, projection, back, _own(w_out), a_in, a_back, a_out, seed)
+
+
+def _own(matrix: torch.Tensor) -> torch.Tensor:
+    """Return a copy, row after row, also of a transposed matrix."""
+    return matrix.clone(memory_format=torch.contiguous_format)
 
 
 def _neurons(
@@ -253,68 +325,185 @@ def _neurons(
 
 def neurons_of(layers: Layers, parameters: Parameters, device: torch.device | str) -> torch.Tensor:
     """Return which neurons belong to the `layers`, (N)."""
-    chosen = torch.zeros((parameters.layers, parameters.n), dtype=torch.bool, device=device)
+    chosen = torch.zeros(parameters.couplings.shape, dtype=torch.bool, device=device)
     chosen[{"first": slice(0, 1), "last": slice(-1, None), "all": slice(None)}[layers]] = True
     return chosen.flatten()
 
 
 def _draw_couplings(
-    parameters: Parameters,
+    chosen: CouplingParameters,
     adjacency: torch.Tensor | None,
     seed: int,
     dtype: torch.dtype,
     device: torch.device | str,
-) -> Internal:
+) -> PlasticCouplings:
     if adjacency is None:
         chain = Chain(
-            parameters.layers,
-            jd=parameters.jd,
-            lam_left=parameters.lam_left,
-            lam_right=parameters.lam_right,
+            chosen.layers, jd=chosen.jd, lam_left=chosen.lam_left, lam_right=chosen.lam_right
         )
-        symmetric = parameters.symmetry != "asym"
-        network = Network(parameters.n, chain, parameters.rho_j, symmetric)
+        network = Network(chosen.n, chain, chosen.rho, chosen.symmetry != "asym")
         return draw(network, seed, range(1), dtype=dtype, device=device)
-    if tuple(adjacency.shape) != (parameters.neurons, parameters.neurons):
-        allowed = f"of shape ({parameters.neurons}, {parameters.neurons})"
+    neurons = chosen.n * chosen.layers
+    if tuple(adjacency.shape) != (neurons, neurons):
+        allowed = f"of shape ({neurons}, {neurons})"
         raise InvalidInputError("adjacency", str(tuple(adjacency.shape)), allowed)
-    if parameters.symmetry != "asym":
-        raise InvalidInputError("symmetry", parameters.symmetry, "asym with an adjacency matrix")
-    if parameters.lam_left or parameters.lam_right or parameters.rho_j != 1:
+    if chosen.symmetry != "asym":
+        raise InvalidInputError("symmetry", chosen.symmetry, "asym with an adjacency matrix")
+    if chosen.lam_left or chosen.lam_right or chosen.rho != 1:
         allowed = "absent: lam_left = lam_right = 0 and rho_j = 1 with an adjacency matrix"
         raise InvalidInputError("couplings of the chain", "given", allowed)
-    return draw_on(
-        adjacency,
-        parameters.jd,
-        seed,
-        range(1),
-        layers=parameters.layers,
-        dtype=dtype,
-        device=device,
-    )
+    layers = chosen.layers
+    return draw_on(adjacency, chosen.jd, seed, range(1), layers=layers, dtype=dtype, device=device)
 
 
-def _draw_w(
-    parameters: Parameters,
-    name: str,
+def _draw_w_in(
+    parameters: Parameters, rows: torch.Tensor, columns: int, seed: int, dtype: torch.dtype
+) -> Projection:
+    chosen = parameters.w_in
+    if chosen.kind == "identity":
+        _demand_width("inputs", columns, "input_kind", parameters)
+        layers = parameters.couplings.layers
+        return identity_projection(rows, layers, chosen.strength, dtype=dtype)
+    stream = generator(seed, 0, 3, device=rows.device)
+    return draw_projection(rows, columns, chosen.strength, chosen.rho, stream, dtype=dtype)
+
+
+def _draw_w_back(
+    parameters: Parameters, rows: torch.Tensor, columns: int, seed: int, dtype: torch.dtype
+) -> Projection:
+    chosen, (layers, n) = parameters.w_back, parameters.couplings.shape
+    if chosen.kind == "identity":
+        _demand_width("classes", columns, "back_kind", parameters)
+        return identity_projection(rows, layers, chosen.strength, dtype=dtype)
+    stream = generator(seed, 0, 4, device=rows.device)
+    if chosen.shared:
+        one = rows.new_ones(n)
+        block = draw_projection(one, columns, chosen.strength, 1.0, stream, dtype=dtype).values
+        values = block.repeat(layers, 1) * rows.unsqueeze(1)
+        return Projection(values, (len(rows), columns))
+    return draw_projection(rows, columns, chosen.strength, 1.0, stream, dtype=dtype)
+
+
+def _demand_width(name: str, width: int, kind: str, parameters: Parameters) -> None:
+    n = parameters.couplings.n
+    if width != n:
+        raise InvalidInputError(name, width, f"n = {n} if {kind} is identity")
+
+
+# Projections of the input and of the label.
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """A matrix of `shape` (neurons, inputs).
+
+    Parameters
+    ----------
+    values : Tensor
+        The matrix, or the values of its entries if there are `bounds` and `columns`.
+    shape : (int, int)
+        Rows and columns.
+    bounds, columns : Tensor, optional
+        Beginning of each row among the entries, and the end, int64; column of each, int32.
+    """
+
+    values: torch.Tensor
+    shape: tuple[int, int]
+    bounds: torch.Tensor | None = None
+    columns: torch.Tensor | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the weights and of their places."""
+        parts = (self.values, self.bounds, self.columns)
+        return sum(part.nbytes for part in parts if part is not None)
+
+    @cached_property
+    def _sparse(self) -> torch.Tensor:
+        """The entries as a sparse tensor of torch, which shares the values."""
+        assert self.bounds is not None
+        assert self.columns is not None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # 'beta state'; our rows are sorted
+            return torch.sparse_csr_tensor(
+                self.bounds.to(torch.int32),
+                self.columns,
+                self.values,
+                self.shape,
+                check_invariants=False,
+            )
+
+    @cached_property
+    def _row_of_entry(self) -> torch.Tensor:
+        assert self.bounds is not None
+        return rows_of_entries(self.bounds)
+
+    def field(self, x: torch.Tensor) -> torch.Tensor:
+        """Return W x for each sample of `x`, (samples, columns)."""
+        if self.bounds is None:
+            return x @ self.values.T
+        if not len(self.values):
+            return x.new_zeros((len(x), self.shape[0]))
+        return (self._sparse @ x.T).T.contiguous()
+
+    def reinforce_(self, post: torch.Tensor, pre: torch.Tensor, rate: float) -> None:
+        """Add ``rate * sum over samples of post_i pre_k`` to the entries that exist.
+
+        Parameters
+        ----------
+        post, pre : Tensor, (samples, rows), (samples, columns)
+            Signals of the neurons and of what they see.
+        rate : float
+            Factor of the sum.
+        """
+        if self.bounds is None:
+            self.values.addmm_(post.T, pre, alpha=rate)
+        else:
+            assert self.columns is not None
+            product = entry_products(self._row_of_entry, self.columns, post, pre)
+            self.values.add_(product, alpha=rate)
+
+    def copy(self) -> Projection:
+        """Return the same weights in a memory of their own."""
+        return replace(self, values=self.values.clone())
+
+    def to_dense(self) -> torch.Tensor:
+        """Return the matrix, zeros included."""
+        return self.values if self.bounds is None else self._sparse.to_dense()
+
+
+def draw_projection(
     rows: torch.Tensor,
     columns: int,
-    seed: int,
+    strength: float,
+    density: float,
+    stream: torch.Generator,
+    *,
     dtype: torch.dtype,
 ) -> Projection:
-    kind = getattr(parameters, name)
-    back = name == "back_kind"
-    strength = parameters.lambda_y if back else parameters.lambda_x
-    if kind == "identity":
-        if columns != parameters.n:
-            width = "classes" if back else "inputs"
-            raise InvalidInputError(width, columns, f"n = {parameters.n} if {name} is identity")
-        return identity_projection(rows, parameters.layers, strength, dtype=dtype)
-    stream = generator(seed, 0, 4 if back else 3, device=rows.device)
-    density = 1.0 if back else parameters.rho_in
-    if back and parameters.shared_back:
-        one = rows.new_ones(parameters.n)
-        block = draw_projection(one, columns, strength, 1.0, stream, dtype=dtype).values
-        values = block.repeat(parameters.layers, 1) * rows.unsqueeze(1)
-        return Projection(values, (len(rows), columns))
-    return draw_projection(rows, columns, strength, density, stream, dtype=dtype)
+    """Draw W ~ strength N(0, 1/(rho columns)) with probability rho, on the `rows` chosen."""
+    shape = (len(rows), columns)
+    deviation = strength / math.sqrt(density * columns)
+    device = rows.device
+    if density == 1:
+        values = torch.zeros(shape, dtype=dtype, device=device)
+        drawn = torch.empty((int(rows.sum()), columns), dtype=dtype, device=device)
+        fill_normal_(drawn, deviation, stream)
+        values[rows] = drawn
+        return Projection(values, shape)
+    present = torch.rand(shape, generator=stream, device=device) < density
+    present &= rows.unsqueeze(1)
+    values = torch.empty(int(present.sum()), dtype=dtype, device=device)
+    fill_normal_(values, deviation, stream)
+    return Projection(values, shape, *compressed(present))
+
+
+def identity_projection(
+    rows: torch.Tensor, layers: int, strength: float, *, dtype: torch.dtype
+) -> Projection:
+    """Return the projection by which neuron i of a layer sees ``strength * x_i``."""
+    n = len(rows) // layers
+    columns = torch.arange(n, dtype=torch.int32, device=rows.device).repeat(layers)[rows]
+    values = torch.full((len(columns),), strength, dtype=dtype, device=rows.device)
+    bounds = torch.cat((rows.new_zeros(1, dtype=torch.int64), rows.cumsum(0)))
+    return Projection(values, (len(rows), n), bounds, columns)

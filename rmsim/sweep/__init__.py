@@ -5,12 +5,27 @@ seed of its own, and is kept in a small file as soon as it is finished. Running 
 computes what is missing; a sweep with more values along its axes adds to the same directory.
 """
 
-from rmsim.sweep.cluster import ClusterLostError, Dask
-from rmsim.sweep.collect import collect
-from rmsim.sweep.definition import Sweep
-from rmsim.sweep.grid import Grid
-from rmsim.sweep.local import Backend, Local, Serial
-from rmsim.sweep.run import PointFailure, Progress, Report, run_sweep
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rmsim.sweep.cluster import ClusterLostError, Dask
+    from rmsim.sweep.definition import Grid, Sweep
+    from rmsim.sweep.directory import collect
+    from rmsim.sweep.running import PointFailure, Progress, Report, run_sweep
+    from rmsim.sweep.workers import Backend, Local, Serial
+else:
+    from rmtheory.base.lazy import lazy_exports
+
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            ".cluster": ["ClusterLostError", "Dask"],
+            ".definition": ["Grid", "Sweep"],
+            ".directory": ["collect"],
+            ".running": ["PointFailure", "Progress", "Report", "run_sweep"],
+            ".workers": ["Backend", "Local", "Serial"],
+        },
+    )
 
 __all__ = [
     "Backend",

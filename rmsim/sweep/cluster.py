@@ -1,8 +1,8 @@
 """The points on a Dask cluster.
 
-The client, which is the process that the user started, submits the points, takes each result as
+The client, which is the process that the user started, submits the points, fetches each result as
 soon as it is there and writes the file. Workers therefore need no file system in common with it,
-and all that a run leaves is in one place; what travels is a few kilobytes a point.
+and all that a run leaves is in one place; what travels is a few kilobytes per point.
 
 A worker that is lost costs the points it was working on: the scheduler hands them to others, and
 gives up on a point only when several workers have died of it, which then counts as a failure of
@@ -11,7 +11,6 @@ that point. If the scheduler is lost the run ends with a message; the finished p
 
 from __future__ import annotations
 
-import json
 import logging
 import queue
 import time
@@ -20,21 +19,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rmsim.sweep.definition import Task
-from rmsim.sweep.local import Answers, Note
-from rmsim.sweep.task import Answer, Failed, environment, evaluate
-from rmtheory.errors import InvalidInputError, RMError
+from rmsim.sweep.workers import (
+    Answer,
+    Answers,
+    Failed,
+    Note,
+    environment,
+    evaluate,
+    placed,
+)
+from rmtheory.base.errors import InvalidInputError, RMError, UnreadableDataError
+from rmtheory.runtime.untrusted import MALFORMED, read_json
 
-#: Seconds between looks at the state of the cluster while nothing arrives.
+#: Seconds between two checks of the cluster while nothing arrives.
 _INTERVAL = 1.0
 
 #: Seconds to fetch a result; its worker may have died since it said that it was done.
 _FETCH = 20.0
 
-#: Another version of these computes something else, or cannot talk to us.
+#: Another version of these computes something else, or has another protocol.
 _MUST_AGREE = ("representation-manifold", "dask", "distributed")
 
 
@@ -52,10 +58,14 @@ class Dask:
         As in ``tcp://host:8786``, or a file that ends in ``.json``.
     timeout : float
         Seconds to wait for the scheduler.
+    device : str, optional
+        Where workers compute, if not where the sweep says; with several GPUs, give each worker one
+        (CUDA_VISIBLE_DEVICES).
     """
 
     address: str
     timeout: float = 10.0
+    device: str | None = None
 
     @contextmanager
     def answers(self, tasks: Sequence[Task], note: Note) -> Iterator[Answers]:
@@ -64,7 +74,7 @@ class Dask:
         with _quiet(), self._connected(connect) as client:
             _wait_for_workers(client, self.address, note)
             _compare_versions(client, note)
-            yield self._stream(client, tasks, note)
+            yield self._stream(client, placed(tasks, self.device), note)
 
     def check(self) -> None:
         """Refuse an address where no scheduler answers, before anything is computed.
@@ -72,7 +82,7 @@ class Dask:
         Raises
         ------
         InvalidInputError
-            If nobody answers, or the package for it is not installed.
+            If no scheduler answers, or the package for it is not installed.
         """
         connect = self._import_client()
         with _quiet(), self._connected(connect):
@@ -96,7 +106,7 @@ class Dask:
             address = _scheduler_address(self.address, self.timeout)
             _demand_address(address)
             client = connect(address, timeout=self.timeout, set_as_default=False)
-        except (OSError, TimeoutError, ValueError, ImportError) as problem:
+        except (OSError, ImportError, UnreadableDataError, *MALFORMED) as problem:
             allowed = f"the address of a Dask scheduler that answers within {self.timeout:g} s"
             raise InvalidInputError("dask", self.address, allowed) from problem
         try:
@@ -120,7 +130,7 @@ class Dask:
             try:
                 future = done.get(timeout=_INTERVAL)
             except queue.Empty:
-                alone = self._look(client, alone, note)
+                alone = self._check_workers(client, alone, note)
                 continue
             answer = self._fetch(future)
             if answer is None:
@@ -144,8 +154,8 @@ class Dask:
             raise self._lost() from problem
         return answer
 
-    def _look(self, client: Any, alone: bool, note: Note) -> bool:
-        """Return whether no worker is there, after saying so once."""
+    def _check_workers(self, client: Any, alone: bool, note: Note) -> bool:
+        """Return whether no worker is there, with a note when the last one goes."""
         try:
             none = client.status == "running" and not client.nthreads()
         except (OSError, CancelledError) as problem:
@@ -170,15 +180,15 @@ def _scheduler_address(address: str, timeout: float) -> str:
     deadline = time.monotonic() + timeout
     while True:
         try:
-            return str(json.loads(Path(address).read_text(encoding="utf-8"))["address"])
-        except (OSError, ValueError, KeyError, TypeError):
+            return str(read_json(address)["address"])
+        except (OSError, UnreadableDataError, *MALFORMED):
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.1)
 
 
 def _demand_address(address: str) -> None:
-    """Raise ValueError or OSError if `address` can be nobody's: a client made with it hangs."""
+    """Raise ValueError or OSError if `address` is not valid: a client made with it hangs."""
     from distributed.comm.addressing import resolve_address
 
     resolve_address(address)
@@ -193,7 +203,7 @@ def _wait_for_workers(client: Any, address: str, note: Note) -> None:
 
 
 def _compare_versions(client: Any, note: Note) -> None:
-    """Refuse workers that run other code, tell of differences that only might matter."""
+    """Refuse workers that run other code, note differences that might matter."""
     ours = _flat(environment())
     for worker, answer in sorted(client.run(environment, on_error="return").items()):
         if isinstance(answer, Exception):
@@ -213,19 +223,23 @@ def _compare_versions(client: Any, note: Note) -> None:
             got = ", ".join(f"{name} {version}" for name, version in grave.items())
             raise InvalidInputError("dask", f"{got} at {worker}", f"workers with {wanted}")
         if different:
-            told = ", ".join(
+            listed = ", ".join(
                 f"{name} {value}, here {ours[name]}" for name, value in different.items()
             )
-            note(f"the worker {worker} has {told}")
+            note(f"the worker {worker} has {listed}")
 
 
-def _flat(found: Mapping[str, Any]) -> dict[str, str]:
-    return {**found["versions"], "python": found["python"], "commit": found["git_commit"]}
+def _flat(environment: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        **environment["versions"],
+        "python": environment["python"],
+        "commit": environment["git_commit"],
+    }
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the log of distributed and its version warning back: what matters we say ourselves."""
+    """Keep the log of distributed and its version warning back: the notes say what matters."""
     logger = logging.getLogger("distributed")
     names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed.")]
     loggers = [logger, *map(logging.getLogger, names)]

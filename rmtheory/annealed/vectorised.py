@@ -11,9 +11,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rmtheory import checks
-from rmtheory.errors import InvalidInputError
-from rmtheory.gaussian import Array, log_P
+from rmtheory.base import checks
+from rmtheory.base.errors import InvalidInputError
+from rmtheory.base.gaussian import Array, log_P
 
 #: Units in the last place by which a result may be off; the tests hold it against mpmath.
 _ULPS = 12

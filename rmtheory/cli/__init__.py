@@ -12,16 +12,13 @@ from importlib.metadata import version
 
 import typer
 
-from rmtheory.cli.annealed import annealed
-from rmtheory.cli.convergence import convergence_bound
-from rmtheory.cli.critical import critical
-from rmtheory.cli.curve import curve
-from rmtheory.cli.derive import derive
-from rmtheory.cli.local_entropy import local_entropy, ystar
-from rmtheory.cli.phase_diagram import phase_diagram
-from rmtheory.cli.run import run_app
-from rmtheory.cli.second_moment import second_moment
-from rmtheory.cli.stability import stability
+from rmtheory.cli.counting import annealed, convergence_bound, derive, second_moment, stability
+from rmtheory.cli.curves import curve
+from rmtheory.cli.diagram import phase_diagram
+from rmtheory.cli.mean_field import mean_field_command
+from rmtheory.cli.points import local_entropy, ystar
+from rmtheory.cli.thresholds import critical
+from rmtheory.runtime.command import run_app
 
 app = typer.Typer(
     name="rmtheory",
@@ -40,6 +37,7 @@ app.command()(ystar)
 app.command()(curve)
 app.command()(critical)
 app.command("phase-diagram")(phase_diagram)
+app.command("mean-field")(mean_field_command)
 app.command()(derive)
 
 

@@ -1,9 +1,9 @@
 r"""Search for replica-symmetric saddles other than q = qhat = 0, L = 1 and 2.
 
-The paper reports that it found none; this tests the claim and says where it looked. For given
+The paper reports none; this tests the claim and reports the region searched. For given
 overlaps q the equation qhat_l = E[(d log zeta/dx_l)^2] is solved for qhat. It always has a
 solution: the right-hand side is continuous and bounded for all qhat (by
-:func:`rmtheory.replica.functional.response_bound`), hence maps a box into itself. What is left,
+:func:`rmtheory.replica.symmetric.force_bound`), hence maps a box into itself. What is left,
 
 .. math:: R_l(q) = q_l - E[m_l^2] ,
 
@@ -21,19 +21,19 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize
 
-from rmtheory import checks
-from rmtheory.chain import Chain
-from rmtheory.errors import InvalidInputError, NotConvergedError
-from rmtheory.gaussian import Array
-from rmtheory.replica.functional import (
+from rmtheory.base import checks
+from rmtheory.base.chain import Chain
+from rmtheory.base.errors import InvalidInputError, NotConvergedError
+from rmtheory.base.gaussian import Array
+from rmtheory.base.wording import counted
+from rmtheory.replica.symmetric import (
     Averages,
     RSPoint,
     averages,
     checked_layers,
+    force_bound,
     functional,
-    response_bound,
 )
-from rmtheory.wording import counted
 
 #: Fineness of the quadrature in the scan (error about 1e-5) and in the refinement (1e-9).
 _SCAN, _REFINE = 1.5, 1.0
@@ -50,7 +50,7 @@ Approach = tuple[float, tuple[float, ...]]
 
 @dataclass(frozen=True)
 class SaddleSearch:
-    """What a search found and where it looked."""
+    """The result of a search, and the region searched."""
 
     chain: Chain
     #: Saddles other than q = 0, each with its residual; empty if there are none.
@@ -111,7 +111,7 @@ def search_saddles(
         Smallest and largest overlap, within (0, 1); default (0.002, 0.99) for one layer and
         (0.01, 0.8) for two.
     points : int, optional
-        Grid points an axis, uniform in log(q/(1-q)): default 48 for one layer and 10 for two.
+        Grid points per axis, uniform in log(q/(1-q)): default 48 for one layer and 10 for two.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def _scan_one(chain: Chain, axis: Array) -> SaddleSearch:
     bound = 0.0
     branches: list[list[tuple[float, float]]] = []
     for q in axis:
-        limit = response_bound(chain, [float(q)])[0]
+        limit = force_bound(chain, [float(q)])[0]
         bound = max(bound, limit)
         branches.append(_eliminate_one(counter, float(q), limit))
     starts: list[tuple[Array, Array]] = []
@@ -166,12 +166,12 @@ def _eliminate_one(counter: _Counter, q: float, limit: float) -> list[tuple[floa
     overlap = np.array([q])
 
     def excess(log_qhat: float) -> float:
-        found = counter(overlap, np.array([math.exp(log_qhat)]), _SCAN)
-        return math.log(found.response[0]) - log_qhat
+        averages = counter(overlap, np.array([math.exp(log_qhat)]), _SCAN)
+        return math.log(averages.force[0]) - log_qhat
 
-    # Below the response at qhat = 0 by a factor 1000 the excess is positive, at the bound
+    # Below the force at qhat = 0 by a factor 1000 the excess is positive, at the bound
     # negative.
-    least = 1e-3 * float(counter(overlap, np.zeros(1), _SCAN).response[0])
+    least = 1e-3 * float(counter(overlap, np.zeros(1), _SCAN).force[0])
     grid = np.linspace(math.log(least), math.log(limit), 14)
     values = [excess(float(x)) for x in grid]
     roots = []
@@ -198,7 +198,7 @@ def _scan_two(chain: Chain, axis: Array) -> SaddleSearch:
             if qhat is not None:
                 qhats[i, j] = qhat
                 R[i, j] = q - counter(q, qhat, _SCAN).overlap
-    bound = max(max(response_bound(chain, [float(x), float(x)])) for x in axis)
+    bound = max(max(force_bound(chain, [float(x), float(x)])) for x in axis)
     scale = axis * (1 - axis)
     distance = np.maximum(np.abs(R[:, :, 0]) / scale[:, None], np.abs(R[:, :, 1]) / scale)
     starts = []
@@ -225,13 +225,13 @@ def _scan_two(chain: Chain, axis: Array) -> SaddleSearch:
 
 def _eliminate_two(counter: _Counter, q: Array, start: Array | None) -> Array | None:
     """The qhat with qhat_l = E[(d log zeta/dx_l)^2] in both layers, None if not reached."""
-    bound = np.log(response_bound(counter.chain, q.tolist()))
+    bound = np.log(force_bound(counter.chain, q.tolist()))
 
     def excess(log_qhat: Array) -> Array:
         qhat = np.exp(np.minimum(log_qhat, bound))
-        return np.log(counter(q, qhat, _SCAN).response) - log_qhat
+        return np.log(counter(q, qhat, _SCAN).force) - log_qhat
 
-    guess = counter(q, np.zeros(2), _SCAN).response if start is None else start
+    guess = counter(q, np.zeros(2), _SCAN).force if start is None else start
     result = optimize.root(excess, np.log(guess), method="hybr", options={"xtol": 1e-6})
     if np.max(np.abs(result.fun)) > 1e-4:
         return None
@@ -250,13 +250,13 @@ def _finish(
     if not approach:
         raise NotConvergedError(f"qhat could not be eliminated anywhere for {counter.chain}")
     closest, where = min(approach)
-    found: list[RSPoint] = []
+    saddles: list[RSPoint] = []
     for q, qhat in starts:
         saddle = _refine(counter, q, qhat)
-        if saddle is not None and not any(_same(saddle, other) for other in found):
-            found.append(saddle)
+        if saddle is not None and not any(_same(saddle, other) for other in saddles):
+            saddles.append(saddle)
     low, high = float(axis[0]), float(axis[-1])
-    inside = [s for s in found if all(low / 2 <= x <= high for x in s.q)]
+    inside = [s for s in saddles if all(low / 2 <= x <= high for x in s.q)]
     return SaddleSearch(
         chain=counter.chain,
         saddles=tuple(sorted(inside, key=lambda s: s.q)),
@@ -278,9 +278,9 @@ def _refine(counter: _Counter, q: Array, qhat: Array) -> RSPoint | None:
         y = np.clip(x, -14.0, 9.0)
         overlap, conjugate = 1 / (1 + np.exp(-y[:size])), np.exp(y[size:])
         overlap = np.minimum(overlap, 0.9995)
-        found = counter(overlap, conjugate, _REFINE)
+        averages = counter(overlap, conjugate, _REFINE)
         # Relative, so that q = 0 is not a root of everything.
-        return np.concatenate([found.overlap / overlap - 1, found.response / conjugate - 1])
+        return np.concatenate([averages.overlap / overlap - 1, averages.force / conjugate - 1])
 
     start = np.concatenate([np.log(q / (1 - q)), np.log(np.maximum(qhat, 1e-12))])
     try:

@@ -1,10 +1,24 @@
 """Second moment of the number of fixed points: exponent, exact finite N, limit (paper, SM-A)."""
 
-from rmtheory.second_moment.bivariate import F, log_F
-from rmtheory.second_moment.exponent import exponent, exponent_grid
-from rmtheory.second_moment.finite_size import finite_ratio
-from rmtheory.second_moment.limit import ratio_limit
-from rmtheory.second_moment.maximiser import Maximum, maximum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rmtheory.second_moment.bivariate import F, log_F
+    from rmtheory.second_moment.finite_size import finite_ratio
+    from rmtheory.second_moment.large_n import ratio_limit, second_moment_ratio
+    from rmtheory.second_moment.overlap_exponent import Maximum, exponent, exponent_grid, maximum
+else:
+    from rmtheory.base.lazy import lazy_exports
+
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            ".bivariate": ["F", "log_F"],
+            ".overlap_exponent": ["Maximum", "exponent", "exponent_grid", "maximum"],
+            ".finite_size": ["finite_ratio"],
+            ".large_n": ["ratio_limit", "second_moment_ratio"],
+        },
+    )
 
 __all__ = [
     "F",
@@ -15,4 +29,5 @@ __all__ = [
     "log_F",
     "maximum",
     "ratio_limit",
+    "second_moment_ratio",
 ]

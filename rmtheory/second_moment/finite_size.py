@@ -8,24 +8,42 @@ q = (2 k_l - N)/N; the paper prints ±q. Sites are independent given the overlap
     \prod_\sigma W_\sigma(k)^{n_\sigma}, \qquad k_l = \sum_{\sigma: \sigma_l = 1} n_\sigma,
 
 with the couplings divided by sigma_N = sqrt((N-1)/N) (errata 5 and 6). Every term is positive.
+
+The sum is evaluated in float64, or to any number of digits term by term in exact counts and exact
+correlations; only F is then a quadrature, rigorous in ball arithmetic.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import product
+from typing import Any
 
 import mpmath
 import numpy as np
 from scipy import special
 
 from rmtheory.annealed import entropy_array
-from rmtheory.chain import Chain
-from rmtheory.estimate import Estimate, Tier
-from rmtheory.gaussian import Array
-from rmtheory.second_moment.bivariate import LOG_ERROR
-from rmtheory.second_moment.counts import checked_size, compositions, number_of_terms
-from rmtheory.second_moment.finite_size_precise import precise_ratio
-from rmtheory.second_moment.patterns import log_weights, patterns
+from rmtheory.annealed.partition import integer_power, transfer_2x2
+from rmtheory.base import checks
+from rmtheory.base.arithmetic import Arithmetic, MPArithmetic, evaluate
+from rmtheory.base.chain import Chain
+from rmtheory.base.estimate import Estimate, Tier
+from rmtheory.base.gaussian import Array
+from rmtheory.second_moment.agreement import (
+    Signs,
+    checked_size,
+    compositions,
+    log_weights,
+    number_of_terms,
+    patterns,
+    site_fields,
+)
+from rmtheory.second_moment.bivariate import LOG_ERROR, orthant, orthant_conditional
+
+# In float64.
 
 #: Largest number of terms of the sum: about a minute.
 MOST_TERMS = 200_000_000
@@ -36,7 +54,7 @@ _BLOCK = 1 << 18
 def finite_ratio(
     chain: Chain, n: int, digits: int | None = None, *, tier: Tier | None = None
 ) -> Estimate:
-    """Return E[Z^2]/E[Z]^2 with `n` neurons a layer.
+    """Return E[Z^2]/E[Z]^2 with `n` neurons per layer.
 
     Parameters
     ----------
@@ -44,7 +62,7 @@ def finite_ratio(
         Any number of layers for which the sum has at most 2e8 terms: N = 1000 at L = 2, N = 40 at
         L = 3.
     n : int
-        Neurons a layer, at least 2.
+        Neurons per layer, at least 2.
     digits : int, optional
         Evaluate to so many digits instead of in float64; the sum may then have 20000 terms.
     tier : Tier, optional
@@ -128,3 +146,98 @@ def _log_sum_of_terms(log_W: list[Array], layers: int, n: int) -> float:
                 term += lower[:, m] * flat[half + m][place]
             totals.append(float(special.logsumexp(term)) + twice)
     return float(special.logsumexp(totals) + log_factorial[n])
+
+
+# To any number of digits.
+
+#: Each term is a product of many-digit powers: about ten seconds.
+MOST_TERMS_PRECISE = 20_000
+
+Orthant = Callable[[Any, Any, Any, Fraction], Any]
+
+
+def precise_ratio(chain: Chain, n: int, digits: int = 30, *, tier: Tier | None = None) -> Estimate:
+    """Return E[Z^2]/E[Z]^2 with `n` neurons per layer, to `digits` digits.
+
+    Parameters
+    ----------
+    chain : Chain
+        One layer with N up to 20000, or more layers where the sum has at most 20000 terms
+        (N = 47 at L = 2, N = 8 at L = 3).
+    n : int
+        Neurons per layer, at least 2.
+    digits : int
+        Significant digits wanted.
+    tier : Tier, optional
+        ``certified`` by balls, or ``verified`` by a second route to F.
+
+    Examples
+    --------
+    >>> from rmtheory import Chain
+    >>> print(precise_ratio(Chain(1, jd="0.1"), 10, digits=25))
+    1.941145056928984620931946 ± 6e-25
+    """
+    wanted = checks.digits(digits)
+    layers, size = checked_size(chain, n, MOST_TERMS_PRECISE)
+
+    def route(orthant_: Orthant) -> Callable[[Arithmetic], Any]:
+        return lambda arithmetic: _ratio(chain, layers, size, arithmetic, orthant_)
+
+    def conditional(arithmetic: Any, a: Any, b: Any, rho: Fraction) -> Any:
+        assert isinstance(arithmetic, MPArithmetic)
+        return orthant_conditional(arithmetic, a, b, rho)
+
+    method = f"exact sum over {number_of_terms(layers, size)} agreement counts"
+    return evaluate(route(orthant), route(conditional), wanted, method, tier)
+
+
+def _ratio(chain: Chain, layers: int, n: int, arithmetic: Arithmetic, orthant_: Orthant) -> Any:
+    sigma_n = arithmetic.sqrt(arithmetic.number(Fraction(n - 1, n)))
+    jd, left, right = (arithmetic.number(x) / sigma_n for x in chain.exact)
+    tables: dict[tuple[Any, ...], Any] = {}
+
+    def factor(bonds: tuple[int, ...], sign: int, k: int) -> Any:
+        """F of one layer by its products of neighbours in both copies, cached."""
+        first, second = sorted([bonds[:2], bonds[2:]])
+        rho = Fraction(2 * k - n - 1, n - 1) if sign > 0 else Fraction(n - 1 - 2 * k, n - 1)
+        key = (first, second, rho)
+        if key not in tables:
+            a, b = (jd + left * x + right * y for x, y in (first, second))
+            tables[key] = orthant_(arithmetic, a, b, rho)
+        return tables[key]
+
+    columns = [(1, *rest) for rest in product((1, -1), repeat=layers - 1)]
+    signs = patterns(layers)
+    weights: dict[tuple[Signs, tuple[int, ...]], Any] = {}
+
+    def weight(sigma: Signs, k: tuple[int, ...]) -> Any:
+        if (sigma, k) not in weights:
+            total: Any = 0
+            for s in columns:
+                copy = tuple(x * y for x, y in zip(s, sigma, strict=True))
+                bonds = zip(_bonds(s), _bonds(copy), strict=True)
+                total = total + math.prod(
+                    factor((*x, *y), sigma[m], k[m]) for m, (x, y) in enumerate(bonds)
+                )
+            weights[sigma, k] = 2 * total
+        return weights[sigma, k]
+
+    second: Any = 0
+    for counts in compositions(n, len(signs)).tolist():
+        k = tuple(
+            sum(c for c, sigma in zip(counts, signs, strict=True) if sigma[m] > 0)
+            for m in range(layers)
+        )
+        ways = math.factorial(n) // math.prod(map(math.factorial, counts))
+        second = second + ways * math.prod(
+            integer_power(weight(sigma, k), c) for c, sigma in zip(counts, signs, strict=True) if c
+        )
+    z = transfer_2x2(layers, jd, left, right, arithmetic.P)
+    return second / integer_power(z, 2 * n)
+
+
+def _bonds(s: Signs) -> list[tuple[int, int]]:
+    """Products with the previous and the next spin of every layer; 0 beyond the ends."""
+    left = site_fields(s, 0, 1, 0)
+    right = site_fields(s, 0, 0, 1)
+    return list(zip(left, right, strict=True))

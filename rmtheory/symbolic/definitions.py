@@ -1,33 +1,56 @@
-r"""Symbols of the paper, the functions P and n, and the Gaussian integrals everything rests on.
+r"""Symbols of the paper, the functions P and n, and exact algebra with them.
 
 .. math:: P(v) = H(-v) = \int Dh\,\theta(s h + v), \qquad Dh = n(h)\,dh, \qquad
     n(h) = e^{-h^2/2}/\sqrt{2\pi}.
 
 P and n stay unevaluated, so that they can later be replaced by independent symbols; their
-derivatives P' = n and n' = -v n are all that a Taylor expansion needs. The functions below obtain
-each Gaussian fact by integration, none is stored.
+derivatives P' = n and n' = -v n are all that a Taylor expansion needs. Every property of the
+Gaussian is obtained by integration.
+
+Two expressions are identical by algebra, never by sampling numbers: every transcendental atom is
+replaced by a symbol of its own: P(x), log x, square roots, and e^{m/2} for each monomial m of the
+couplings (so that n(J+lambda) and the paper's exponentials meet in one form). What is left is a
+rational function, and two expressions are identical when the numerator of their difference expands
+to zero. Zero here implies equality for all arguments, as long as the arguments of logarithms are
+positive.
+
+Power series cut at a given order are lists of homogeneous polynomials: part g holds the terms of
+order eps^g. Products then never form a term that would be dropped, which makes three layers cost
+seconds instead of minutes.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 import sympy as sp
+from sympy import QQ
+
+# Symbols.
 
 #: sympy ships no type information: an expression, and a matrix of them.
 Expr = Any
+
 Matrix = Any
 
 #: Self-coupling and couplings to the previous and to the next layer.
 J, lambda_L, lambda_R = sp.symbols("J_D lambda_L lambda_R", real=True)
+
 #: The common value where lambda_L = lambda_R.
 lam = sp.Symbol("lambda", real=True)
+
 #: Overlap and conjugate overlap of two replicas, the same in every layer.
 q, qhat = sp.symbols("q qhat", positive=True)
+
 #: A local field, a stability and the number of replicas.
 h, v = sp.symbols("h v", real=True)
+
 replicas = sp.Symbol("n", positive=True)
+
+
+# The functions P and n.
 
 
 class n(sp.Function):  # type: ignore[misc]
@@ -97,6 +120,9 @@ def stabilities(spins: tuple[Expr, ...]) -> tuple[Expr, ...]:
         J + lambda_L * padded[k - 1] * padded[k] + lambda_R * padded[k] * padded[k + 1]
         for k in range(1, len(spins) + 1)
     )
+
+
+# Gaussian integrals.
 
 
 def gauss(x: Expr) -> Expr:
@@ -180,3 +206,129 @@ def linearised_square() -> tuple[Expr, Expr]:
     """
     k = sp.Symbol("k", real=True)
     return k, sp.simplify(sp.integrate(sp.exp(k * h) * gauss(h), (h, -sp.oo, sp.oo)))
+
+
+# Exact identity of two expressions.
+
+#: sqrt(2 pi): all the pi's come from it.
+_ROOT_2PI = sp.Symbol("sqrt_2pi", positive=True)
+
+
+@dataclass
+class Atoms:
+    """Symbols that stand for transcendental atoms, and the relations of the square roots."""
+
+    names: dict[Expr, Expr] = field(default_factory=dict)
+    roots: dict[Expr, Expr] = field(default_factory=dict)
+
+    def symbol(self, kind: str, key: Expr) -> Expr:
+        """Return the positive symbol of one atom, the same each time."""
+        atom = sp.Tuple(sp.Symbol(kind), key)
+        return self.names.setdefault(atom, sp.Symbol(f"{kind}[{key}]", positive=True))
+
+
+def as_rational(expression: Expr, atoms: Atoms) -> Expr:
+    """Replace the atoms of `expression`; the result is rational in the symbols of `atoms`."""
+
+    def density(x: Expr) -> Expr:
+        return sp.exp(-sp.expand(x**2) / 2) / _ROOT_2PI
+
+    def exponential(exponent: Expr) -> Expr:
+        factors = []
+        for term in sp.Add.make_args(sp.expand(exponent)):
+            coefficient, monomial = term.as_coeff_Mul()
+            factors.append(atoms.symbol("exp_half", monomial) ** (2 * coefficient))
+        return sp.Mul(*factors)
+
+    def logarithm(argument: Expr) -> Expr:
+        # log(2 x) and log 2 + log x are one: the arguments are positive.
+        expanded = sp.expand_log(sp.log(sp.factor(argument)), force=True)
+        return expanded.replace(sp.log, lambda x: atoms.symbol("log", sp.expand(x)))
+
+    def root(base: Expr, exponent: Expr) -> Expr:
+        base = sp.expand(base)
+        symbol = atoms.symbol("sqrt", base)
+        atoms.roots[symbol] = base
+        return symbol ** (2 * exponent)
+
+    result = expression.replace(n, density)
+    result = result.replace(P, lambda x: atoms.symbol("P", sp.expand(x)))
+    result = result.replace(sp.exp, exponential).subs(sp.pi, _ROOT_2PI**2 / 2)
+    result = result.replace(sp.log, logarithm)
+    result = result.replace(
+        lambda e: e.is_Pow and e.exp.is_Rational and e.exp.q == 2 and not e.base.is_Number,
+        lambda e: root(e.base, e.exp),
+    )
+    if not result.is_rational_function():
+        raise ValueError(f"not a rational function of its atoms: {result}")
+    return result
+
+
+def numerator(left: Expr, right: Expr) -> Expr:
+    """Return the expanded numerator of left - right: zero exactly when they are identical."""
+    atoms = Atoms()
+    top, _ = sp.fraction(sp.together(as_rational(left - right, atoms)))
+    top = sp.expand(top)
+    for symbol, base in atoms.roots.items():
+        # Odd powers of a root survive, even ones become powers of what is under it.
+        top = sp.expand(sp.rem(sp.Poly(top, symbol), sp.Poly(symbol**2 - base, symbol)).as_expr())
+    return top
+
+
+def identical(left: Expr | Matrix, right: Expr | Matrix) -> bool:
+    """Whether two expressions (or matrices, entry by entry) are identical functions.
+
+    Examples
+    --------
+    >>> from rmtheory.symbolic.definitions import J, lam
+    >>> identical(n(J + lam) * n(J - lam), sp.exp(-(J**2) - lam**2) / (2 * sp.pi))
+    True
+    >>> identical(n(J), P(J))
+    False
+    """
+    if isinstance(left, sp.MatrixBase) or isinstance(right, sp.MatrixBase):
+        return left.shape == right.shape and all(
+            numerator(x, y) == 0 for x, y in zip(left, right, strict=True)
+        )
+    return bool(numerator(sp.sympify(left), sp.sympify(right)) == 0)
+
+
+# Power series cut at a given order.
+
+#: Polynomials of one ring, the parts of order 0, 1, 2 ...
+Series = list[Any]
+
+
+def split(polynomial: Any, grading: tuple[int, ...], order: int) -> Series:
+    """Sort the terms of `polynomial` by their order; the first generators have orders `grading`."""
+    parts: list[dict[tuple[int, ...], Any]] = [{} for _ in range(order + 1)]
+    for monomial, coefficient in polynomial.terms():
+        total = sum(g * e for g, e in zip(grading, monomial, strict=False))
+        if total <= order:
+            parts[total][monomial] = coefficient
+    return [polynomial.ring.from_dict(part) for part in parts]
+
+
+def multiply(left: Series, right: Series) -> Series:
+    """Return the product, cut at the common order."""
+    return [sum(left[k] * right[order - k] for k in range(order + 1)) for order in range(len(left))]
+
+
+def logarithm(x: Series) -> Series:
+    """Return log(1 + x) = x - x^2/2 + x^3/3 - ..., for a series x without a constant part.
+
+    Examples
+    --------
+    >>> from sympy import ring
+    >>> R, t = ring("t", QQ)
+    >>> sum(logarithm(split(t, (1,), 3)))
+    1/3*t**3 - 1/2*t**2 + t
+    """
+    if x[0] != 0:
+        raise ValueError("the logarithm is expanded about 1: x must have no constant part")
+    power, total = x, list(x)
+    for order in range(2, len(x)):
+        power = multiply(power, x)
+        sign = QQ((-1) ** (order - 1), order)
+        total = [t + p * sign for t, p in zip(total, power, strict=True)]
+    return total

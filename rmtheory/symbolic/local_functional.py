@@ -7,14 +7,24 @@ q0 = qhat0 = 0 the n/y blocks are independent, and
     \qquad G = \log\int\zeta^y, \qquad
     \zeta = \sum_s \prod_l e^{h_l s_l} P\Big(\frac{v_l + s_l x_l}{\sqrt{1-q_1}}\Big).
 
-G enters as an undefined function; what is known of its derivatives, by the heat equation of the
-Gaussian measures, is derived below and put in by :func:`evaluated`.
+G enters as an undefined function; its derivatives follow from the heat equation of the Gaussian
+measures and are inserted by :func:`evaluated`.
+
+The tangent of Newton's method are the derivatives of the tilted averages in qhat. At fixed x the
+column s enters zeta with u_s = e^{h.s} prod_l P(...), and d u_s/dh_k = s_k u_s for any P: so
+zeta = sum_s u_s and differentiation in h_k is an operation on the u's. By the heat equation
+
+.. math:: \frac{\partial\langle O\rangle_y}{\partial\hat q_k} = \frac12\Big[
+    \Big\langle\frac{(\zeta^y O)''}{\zeta^y}\Big\rangle_y
+    - \langle O\rangle_y\Big\langle\frac{(\zeta^y)''}{\zeta^y}\Big\rangle_y\Big],
+
+primes for d/dh_k.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 
 import sympy as sp
 
@@ -22,18 +32,22 @@ from rmtheory.symbolic import replica
 from rmtheory.symbolic.definitions import (
     Expr,
     P,
+    identical,
     layered,
     linearised_square,
     n,
     qhat,
     replicas,
 )
-from rmtheory.symbolic.exact import identical
+
+# Symbols.
 
 #: Number of replicas of a block, their overlap, and the distance d = (1 - q1)/2.
 y, q1, d = sp.symbols("y q1 d", positive=True)
+
 #: G = log int zeta^y as a number, and zeta at fixed fields.
 log_norm = sp.Symbol("G", real=True)
+
 zeta_symbol = sp.Symbol("zeta", positive=True)
 
 
@@ -79,6 +93,9 @@ def force(layer: int) -> Expr:
     return Mean(sp.Symbol(f"f_{layer}", real=True) ** 2)
 
 
+# The functional of y replicas.
+
+
 @cache
 def zeta(layers: int) -> Expr:
     r"""Return zeta in the fields h and x, from the replica sum of one column.
@@ -96,8 +113,6 @@ def zeta(layers: int) -> Expr:
 
 
 # --- counting the replicas -------------------------------------------------------------------
-
-
 def block_exponent(count: int, size: int) -> tuple[Expr, Expr]:
     r"""Exponents of `count` replicas in blocks of `size`, qhat inside a block and 0 outside.
 
@@ -155,9 +170,10 @@ def functional(layers: int) -> Expr:
     return sp.Add(*(y * term for term in free_entropy(layers).args))
 
 
+# Derivatives of G by the heat equation.
+
+
 # --- Gaussian facts --------------------------------------------------------------------------
-
-
 def heat_kernel() -> tuple[Expr, Expr, Expr]:
     """Return the density of N(0, k) at x, and the symbols (x, k).
 
@@ -231,8 +247,6 @@ def tilted_rule() -> tuple[Expr, Expr, Expr, Expr]:
 
 
 # --- derivatives of the functional -----------------------------------------------------------
-
-
 def derivatives_of_G(layers: int) -> dict[Expr, Expr]:
     """What the derivatives of G = log int zeta^y are, as averages.
 
@@ -260,6 +274,9 @@ def evaluated(expression: Expr, layers: int) -> Expr:
     for derivative in expression.atoms(sp.Derivative):
         expression = expression.xreplace({derivative: rules[derivative]})
     return expression.xreplace(rules)
+
+
+# Saddle, entropies and slope.
 
 
 def stationarity(layers: int, layer: int) -> Expr:
@@ -332,7 +349,89 @@ def _divided(expression: Expr, factor: Expr) -> Expr:
 def same(left: Expr, right: Expr) -> bool:
     """Whether two expressions that contain averages or other undefined functions are identical."""
     known = (P, n, sp.exp, sp.log)
-    found = {f for f in sp.Tuple(left, right).atoms(sp.Function) if not isinstance(f, known)}
-    ordered = sorted(found, key=sp.default_sort_key)
+    unknown = {f for f in sp.Tuple(left, right).atoms(sp.Function) if not isinstance(f, known)}
+    ordered = sorted(unknown, key=sp.default_sort_key)
     names = {each: sp.Symbol(f"atom_{k}", positive=True) for k, each in enumerate(ordered)}
     return identical(left.xreplace(names), right.xreplace(names))
+
+
+# Derivatives of the tilted averages in qhat.
+
+Signs = tuple[int, ...]
+
+
+@cache
+def weights(layers: int) -> dict[Signs, Expr]:
+    """Return the symbols u_s of the 2^L columns.
+
+    Examples
+    --------
+    >>> weights(1)
+    {(1,): u_+, (-1,): u_-}
+    """
+    return {
+        s: sp.Symbol("u_" + "".join("+" if x > 0 else "-" for x in s), positive=True)
+        for s in product((1, -1), repeat=layers)
+    }
+
+
+def partition(layers: int) -> Expr:
+    """Return zeta, the sum of the weights."""
+    return sp.Add(*weights(layers).values())
+
+
+def in_field(expression: Expr, layers: int, k: int) -> Expr:
+    """Differentiate in h_k, a layer counted from 0: each u_s goes to s_k u_s."""
+    return sp.Add(*(s[k] * u * sp.diff(expression, u) for s, u in weights(layers).items()))
+
+
+def spin_mean(layers: int, *of: int) -> Expr:
+    """Average of the product of the spins of some layers at fixed fields; one layer: m_l."""
+    signed = (sp.prod([s[k] for k in of]) * u for s, u in weights(layers).items())
+    return sp.Add(*signed) / partition(layers)
+
+
+def curved(observable: Expr, layers: int, k: int) -> Expr:
+    """Return (zeta^y O)''/zeta^y, differentiated twice in h_k.
+
+    Examples
+    --------
+    >>> m = spin_mean(1, 0)
+    >>> sp.cancel(curved(sp.S.One, 1, 0) - y * (y - 1) * m**2)
+    y
+    """
+    zeta = partition(layers)
+    tilt = y * in_field(zeta, layers, k) / zeta
+
+    def once(o: Expr) -> Expr:
+        return in_field(o, layers, k) + tilt * o
+
+    return once(once(observable))
+
+
+# --- derivatives of the entropies ------------------------------------------------------------
+
+#: Derivatives of G and of <log zeta>_y, as the numerics name them; in qhat_l followed by l.
+MEAN_LOG_Y, MEAN_LOG_Q, LOG_NORM_Q = "mean_log_y", "mean_log_q", "log_norm_q"
+
+
+def gradient(expression: Expr, layers: int) -> tuple[Expr, ...]:
+    """Differentiate in (y, qhat_1 ... qhat_L) an expression in G and <log zeta>_y.
+
+    Of these dG/dy = <log zeta>_y is known; the other derivatives are left as symbols.
+
+    Examples
+    --------
+    >>> from rmtheory.symbolic.local_functional import external_entropy
+    >>> gradient(external_entropy(1), 1)
+    (-mean_log_y*y + q1*qhat_1*y, log_norm_q_1 - mean_log_q_1*y + q1*y**2/2)
+    """
+    k = conjugates(layers)
+    G, ell = (sp.Function(name)(y, *k) for name in ("G", "ell"))
+    rules = {sp.Derivative(G, y): mean_log, sp.Derivative(ell, y): sp.Symbol(MEAN_LOG_Y)}
+    for layer, each in enumerate(k, start=1):
+        rules[sp.Derivative(G, each)] = sp.Symbol(f"{LOG_NORM_Q}_{layer}")
+        rules[sp.Derivative(ell, each)] = sp.Symbol(f"{MEAN_LOG_Q}_{layer}")
+    moving = expression.xreplace({log_norm: G, mean_log: ell})
+    rows = (sp.diff(moving, each).xreplace(rules) for each in (y, *k))
+    return tuple(sp.expand(row.xreplace({G: log_norm, ell: mean_log})) for row in rows)

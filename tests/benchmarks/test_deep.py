@@ -13,9 +13,9 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from scipy.special import ndtr
 
 from rmtheory import Chain
-from rmtheory.local_entropy.curve import curve
-from rmtheory.local_entropy.deep.operator import _fields, deep_moments
-from rmtheory.local_entropy.deep.replicated import replicated_entropy
+from rmtheory.local_entropies.curves import curve
+from rmtheory.local_entropies.replicated import replicated_entropy
+from rmtheory.local_entropies.transfer_operator import _fields, transfer_functional
 
 
 def seconds(work: Callable[[], object], rounds: int = 2) -> float:
@@ -31,7 +31,11 @@ def seconds(work: Callable[[], object], rounds: int = 2) -> float:
 def evaluate(layers: int | str, level: int, y: float = 8.3) -> float:
     _fields.cache_clear()
     size = 1 if layers == "inf" else int(layers)
-    return deep_moments(Chain(layers, 0.05, 0.3), 0.05, y, np.full(size, 0.2), level).phi
+    return (
+        transfer_functional(Chain(layers, 0.05, 0.3))
+        .moments(0.05, y, np.full(size, 0.2), level)
+        .phi
+    )
 
 
 @pytest.mark.parametrize("level", [1, 2, 3])
@@ -44,10 +48,11 @@ def test_largest_evaluation_of_the_infinite_chain(benchmark: BenchmarkFixture) -
     program = (
         "import resource, sys, time, numpy as np\n"
         "from rmtheory import Chain\n"
-        "from rmtheory.local_entropy.deep.message import LARGEST_Y\n"
-        "from rmtheory.local_entropy.deep.operator import deep_moments\n"
+        "from rmtheory.local_entropies.transfer_steps import LARGEST_Y\n"
+        "from rmtheory.local_entropies.transfer_operator import transfer_functional\n"
         "start = time.process_time()\n"
-        "deep_moments(Chain('inf', 0.05, 0.3), 0.35, LARGEST_Y, np.array([0.006]), 2).slope\n"
+        "model = transfer_functional(Chain('inf', 0.05, 0.3))\n"
+        "model.moments(0.35, LARGEST_Y, np.array([0.006]), 2).slope\n"
         "print(time.process_time() - start)\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)\n"
     )
@@ -94,7 +99,7 @@ def test_against_direct_quadrature_in_six_dimensions(benchmark: BenchmarkFixture
 
     def operator() -> float:
         _fields.cache_clear()
-        return deep_moments(chain, d, float(y), qhat, 1).phi
+        return transfer_functional(chain).moments(d, float(y), qhat, 1).phi
 
     assert benchmark.pedantic(operator, rounds=2) == pytest.approx(exact, abs=1e-6)
     ours = seconds(operator)

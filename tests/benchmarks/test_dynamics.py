@@ -4,6 +4,7 @@ What is compared is stored in ``extra_info`` of every benchmark, and printed wit
 sides take turns, so that a busy machine slows both.
 """
 
+import itertools
 import math
 import subprocess
 import sys
@@ -15,8 +16,8 @@ import torch
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from rmsim.couplings import draw_dense, draw_diluted
-from rmsim.dynamics import random_starts, relax, relax_samples
-from rmsim.dynamics.batch import Batch
+from rmsim.dynamics import random_starts, relax
+from rmsim.dynamics.relaxation import Relaxing
 from rmsim.network import Network
 from rmtheory import Chain
 
@@ -41,15 +42,20 @@ def test_dense_dynamics_against_sgemm(benchmark: BenchmarkFixture) -> None:
     """N = 2000, 512 states: a sweep with flips, fixed points and cycles watched."""
     n, starts = 2000, 512
     couplings = draw_dense(Network(n, Chain(1, 0.3)), 0, range(1))
-    batch = Batch(
+    search = Relaxing(
         couplings, random_starts(0, range(1), starts, 1, n), None, None, 1.0, "synchronous"
     )
-    states, out = batch.s.view(starts, n).clone(), torch.empty(starts, n)
+    states, out = search.active.here.up.view(starts, n) * 2.0 - 1, torch.empty(starts, n)
+    sweeps = itertools.count(1)
+
+    def advance() -> None:
+        search.advance(next(sweeps), sync=True)
+
     matrix = couplings.matrices[0, 0]
     square, result = torch.randn(n, n), torch.empty(n, n)
-    benchmark(batch.advance)
+    benchmark(advance)
     sweep, product, full = in_turn(
-        batch.advance,
+        advance,
         lambda: torch.mm(states, matrix.T, out=out),
         lambda: torch.mm(square, matrix, out=result),
     )
@@ -98,14 +104,14 @@ def test_diluted_dynamics_against_dense(benchmark: BenchmarkFixture) -> None:
 def test_many_networks(benchmark: BenchmarkFixture) -> None:
     """``rmsim relax --n 1000 --jd .8 --samples 20``: every sweep reads the couplings once."""
     network = Network(1000, Chain(1, 0.8))
-    result = benchmark.pedantic(relax_samples, (network, 20), rounds=3, warmup_rounds=1)
-    read = float(result.sweeps.sum()) * 4e6
+    result = benchmark.pedantic(relax, (network,), {"samples": 20}, rounds=3, warmup_rounds=1)
+    read = float(result.iterations.sum()) * 4e6
     note(benchmark, gigabytes_a_second=read / benchmark.stats.stats.min / 1e9)
 
 
 MEMORY = """
 import sys
-from rmsim.dynamics import relax_samples
+from rmsim.dynamics import relax
 from rmsim.network import Network
 from rmtheory import Chain
 def kilobytes(name):
@@ -114,7 +120,7 @@ def kilobytes(name):
 n, layers, starts, rho, p = (float(x) for x in sys.argv[1:])
 def run(size, count):
     chain = Chain(int(layers), .8, .1)
-    relax_samples(Network(size, chain, rho=rho), 1, starts=count, p=p, max_sweeps=100)
+    relax(Network(size, chain, rho=rho), samples=1, starts=count, p=p, max_sweeps=100)
 run(600, 300)  # libraries and compiled code are loaded: 3 MB of couplings and states
 open("/proc/self/clear_refs", "w").write("5")  # the peak starts anew; a child inherits ru_maxrss
 before = kilobytes("VmRSS:")

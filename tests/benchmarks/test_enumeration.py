@@ -11,15 +11,13 @@ import numpy as np
 import torch
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from rmsim.enumeration import distance_histogram, enumerate_fixed_points
-from rmsim.enumeration.branch_and_bound import search
-from rmsim.enumeration.disorder import draw_couplings
-from rmsim.enumeration.order import greedy_order
-from rmsim.enumeration.spins import Array, coupling_matrix
+from rmsim.enumeration import distance_histogram, draw_couplings, enumerate_fixed_points
+from rmsim.enumeration.branch_and_bound import greedy_order, search
+from rmsim.enumeration.overlaps import Array, coupling_matrix
 from rmsim.network import Network
-from rmsim.planted import pair_flips, plant, single_flips
 from rmsim.randomness import generator
-from rmtheory.chain import Chain
+from rmsim.search.planted import pair_flips, plant, single_flips
+from rmtheory.base.chain import Chain
 
 
 def note(benchmark: BenchmarkFixture, **values: float) -> None:

@@ -13,8 +13,8 @@ import torch
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from rmsim.data import load
-from rmsim.learning import Parameters, accuracy, epoch_order, initialise, train
-from rmsim.learning.recipes import dense_recipe, sparse_recipe
+from rmsim.learning import Parameters, accuracy, epoch_order, initialise, train_epoch
+from rmsim.learning.presets import dense_recipe, sparse_recipe
 
 D, C, BATCH = 100, 10, 16
 
@@ -49,10 +49,10 @@ class Plain:
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
         state = initialise(parameters, D, C, 0)
-        n = parameters.n
+        n = parameters.couplings.n
         self.j = state.dense_j()[0].clone()
         self.mask = (self.j != 0).float()
-        self.j.fill_diagonal_(parameters.jd)
+        self.j.fill_diagonal_(parameters.couplings.jd)
         self.w_in = state.w_in.to_dense().clone()
         self.mask_in = (self.w_in != 0).float()
         self.w_back, self.w_out = state.w_back.to_dense(), state.w_out.clone()
@@ -63,21 +63,26 @@ class Plain:
     def step(self, x: torch.Tensor, labels: torch.Tensor) -> None:
         parameters = self.parameters
         onehot = torch.nn.functional.one_hot(labels, C).float()
-        code = onehot * (parameters.label_true - parameters.label_other) + parameters.label_other
+        code = (
+            onehot * (parameters.w_back.label_true - parameters.w_back.label_other)
+            + parameters.w_back.label_other
+        )
         y, left = 2 * onehot - 1, x @ self.w_in.T
         right = code @ self.w_back.T
-        s = torch.zeros(len(x), parameters.n)
-        for sweep in range(parameters.warmup + parameters.clamped + parameters.free):
+        s = torch.zeros(len(x), parameters.couplings.n)
+        for sweep in range(
+            parameters.phases.warmup + parameters.phases.clamped + parameters.phases.free
+        ):
             h = s @ self.j.T + left
-            if 0 <= sweep - parameters.warmup < parameters.clamped:
+            if 0 <= sweep - parameters.phases.warmup < parameters.phases.clamped:
                 h = h + right
             s = torch.where(h >= 0, 1.0, -1.0)
         h, o = s @ self.j.T + left, s @ self.w_out.T
-        g = s * (s * h <= parameters.kappa_j)
+        g = s * (s * h <= parameters.j.kappa)
         self.j += self.rate_j * (g.T @ s) * self.mask
-        g = s * (s * h <= parameters.kappa_in)
+        g = s * (s * h <= parameters.w_in.kappa)
         self.w_in += self.rate_in * (g.T @ x) * self.mask_in
-        self.w_out += self.rate_out * ((y * (y * o <= parameters.kappa_out)).T @ s)
+        self.w_out += self.rate_out * ((y * (y * o <= parameters.readout.kappa)).T @ s)
 
 
 def batches(count: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -96,10 +101,10 @@ def test_sparse_learning_against_plain_torch(benchmark: BenchmarkFixture) -> Non
     state = initialise(parameters, D, C, 0)
     x, labels = batches(100)
     few = x[:160], labels[:160]
-    benchmark.pedantic(train, (parameters, state, x, labels), rounds=5, warmup_rounds=1)
+    benchmark.pedantic(train_epoch, (parameters, state, x, labels), rounds=5, warmup_rounds=1)
     plain = Plain(parameters)
     fast, slow = in_turn(
-        lambda: train(parameters, state, x, labels), lambda: run_plain(plain, *few)
+        lambda: train_epoch(parameters, state, x, labels), lambda: run_plain(plain, *few)
     )
     ours, theirs = len(x) / fast, 160 / slow
     note(
@@ -118,7 +123,9 @@ def test_dense_accuracy_after_one_epoch(benchmark: BenchmarkFixture) -> None:
     parameters = dense_recipe(1600)
     state = initialise(parameters, D, C, 0)
     order = epoch_order(0, 0, len(data.train))
-    learnt = benchmark.pedantic(train, (parameters, state, *data.train.tensors(), order), rounds=1)
+    learnt = benchmark.pedantic(
+        train_epoch, (parameters, state, *data.train.tensors(), order), rounds=1
+    )
     found = accuracy(parameters, learnt, *data.test.tensors())
     note(benchmark, test_accuracy=found)
     assert found >= 0.825
@@ -130,10 +137,10 @@ def test_wide_sparse_learning(benchmark: BenchmarkFixture) -> None:
     state = initialise(parameters, D, C, 0)
     x, labels = batches(50)
     one = x[:16], labels[:16]
-    benchmark.pedantic(train, (parameters, state, x, labels), rounds=2, warmup_rounds=1)
+    benchmark.pedantic(train_epoch, (parameters, state, x, labels), rounds=2, warmup_rounds=1)
     plain = Plain(parameters)
     fast, slow = in_turn(
-        lambda: train(parameters, state, x, labels), lambda: run_plain(plain, *one), rounds=1
+        lambda: train_epoch(parameters, state, x, labels), lambda: run_plain(plain, *one), rounds=1
     )
     ours, theirs = len(x) / fast, 16 / slow
     note(benchmark, seconds_an_epoch=60_000 / ours, times_faster=ours / theirs)
@@ -155,8 +162,8 @@ def test_dense_learning_against_sgemm(benchmark: BenchmarkFixture) -> None:
             torch.mm(s, matrix.T, out=out)
         matrix.addmm_(s.T, s, alpha=1e-9)
 
-    benchmark.pedantic(train, (parameters, state, x, labels), rounds=3, warmup_rounds=1)
-    ours, theirs = in_turn(lambda: train(parameters, state, x, labels), products)
+    benchmark.pedantic(train_epoch, (parameters, state, x, labels), rounds=3, warmup_rounds=1)
+    ours, theirs = in_turn(lambda: train_epoch(parameters, state, x, labels), products)
     ours /= 100
     work = 2e-9 * n * n * BATCH * 11
     note(

@@ -15,17 +15,16 @@ from scipy.integrate import dblquad
 from scipy.special import log_ndtr
 
 from rmtheory import Chain
-from rmtheory.local_entropy import model as model_module
-from rmtheory.local_entropy import pair
-from rmtheory.local_entropy.core import core_moments
-from rmtheory.local_entropy.critical import critical_coupling
-from rmtheory.local_entropy.curve import curve
-from rmtheory.local_entropy.model import LocalModel
-from rmtheory.local_entropy.moments import Moments
-from rmtheory.local_entropy.nodes import FINEST
-from rmtheory.local_entropy.pair import pair_moments
-from rmtheory.local_entropy.pair_sites import Site, blocks
-from rmtheory.local_entropy.results import ystar
+from rmtheory.local_entropies import core as core_module
+from rmtheory.local_entropies import pair
+from rmtheory.local_entropies.core import core_moments
+from rmtheory.local_entropies.curves import curve
+from rmtheory.local_entropies.functional import Moments
+from rmtheory.local_entropies.functionals import functional
+from rmtheory.local_entropies.pair import Site, Sites, blocks, pair_moments
+from rmtheory.local_entropies.points import ystar
+from rmtheory.local_entropies.quadrature import FINEST
+from rmtheory.local_entropies.thresholds import critical_coupling
 
 
 def note(benchmark: BenchmarkFixture, **values: float) -> None:
@@ -95,9 +94,9 @@ def test_core_curve(benchmark: BenchmarkFixture, monkeypatch: pytest.MonkeyPatch
         sizes.append(moments.size)
         return moments
 
-    monkeypatch.setattr(model_module, "core_moments", counting)
+    monkeypatch.setattr(core_module, "core_moments", counting)
     curve(chain, distances)
-    model = LocalModel(chain)
+    model = functional(chain)
     grids = [
         model.moments(float(p.d), float(p.y_star), p.qhat.values[:1], 3).size
         for p in (data.isel(d=k) for k in range(50))
@@ -121,8 +120,8 @@ def test_pair_evaluation_against_its_bare_cost(
     error = max(abs(getattr(moments, name) - getattr(finer, name)) for name in ("phi", "internal"))
     kept: list[Site] = []
 
-    def catch(one: Site, two: Site, *rest: object) -> None:
-        kept.extend((one, two))
+    def catch(sites: Sites, *_others: object) -> None:
+        kept.extend((sites.one, sites.two))
 
     with monkeypatch.context() as patch:
         patch.setattr(pair, "_averages", catch)

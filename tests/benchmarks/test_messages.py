@@ -13,10 +13,15 @@ import torch
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from rmsim.couplings import draw_dense
-from rmsim.messages.ensemble import reinforce_samples
-from rmsim.messages.products import Products
-from rmsim.messages.step import Messages, first_messages, random_fields, step
 from rmsim.network import Network
+from rmsim.search.amp import (
+    Messages,
+    Products,
+    first_messages,
+    random_fields,
+    step,
+)
+from rmsim.search.methods import find_fixed_point
 from rmtheory import Chain
 
 
@@ -94,7 +99,7 @@ def test_batch_against_single_networks(benchmark: BenchmarkFixture) -> None:
 def test_reinforced_at_the_coupling_of_the_paper(benchmark: BenchmarkFixture) -> None:
     """N = 4000, J_D = 0.35, dr = 0.01: at least 9 seeds of 10 in fewer than 250 iterations."""
     network = Network(4000, Chain(1, 0.35))
-    found = benchmark.pedantic(reinforce_samples, (network, 10), rounds=1)
+    found = benchmark.pedantic(find_fixed_point, (network, "rbp"), {"samples": 10}, rounds=1)
     quick = found.solved & (found.iterations < 250)
     note(
         benchmark,

@@ -5,7 +5,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from rmtheory import Chain
 from rmtheory.annealed import entropy, entropy_array
-from rmtheory.replica.stability import stability
+from rmtheory.replica.eigenvalues import stability
 
 
 def test_million_couplings_at_fifty_layers(benchmark: BenchmarkFixture) -> None:

@@ -1,0 +1,63 @@
+"""Which files of ours a command runs: ``python docs/_ext/files_run.py rmtheory critical``.
+
+Counted are files in which at least one function is called. What runs only because a module is
+imported (class bodies, tables, decorators) is left out: nobody reads it to follow the command.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+DISTRIBUTIONS = tuple(str(ROOT / name) + "/" for name in ("rmtheory", "rmsim", "figures"))
+
+#: What every command has in common, described once on the page.
+COMMON = ("rmtheory/base/", "rmtheory/runtime/")
+
+
+def files_run(call: Callable[[], Any]) -> list[str]:
+    """Return the files of ours of which `call` runs functions, in the order of the first call."""
+    seen: dict[str, None] = {}
+    known: dict[CodeType, str | None] = {}
+    importing = threading.local()
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        code = frame.f_code
+        if code.co_name == "<module>":
+            step = {"call": 1, "return": -1}.get(event, 0)
+            importing.depth = getattr(importing, "depth", 0) + step
+        elif event == "call" and not getattr(importing, "depth", 0):
+            if code not in known:
+                ours = code.co_filename.startswith(DISTRIBUTIONS)
+                known[code] = code.co_filename[len(str(ROOT)) + 1 :] if ours else None
+            if (name := known[code]) is not None:
+                seen[name] = None
+
+    previous = sys.getprofile()
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(previous)
+        threading.setprofile(None)  # type: ignore[arg-type]
+    return list(seen)
+
+
+def own(files: list[str]) -> list[str]:
+    """Return `files` without those that all commands have in common."""
+    return [name for name in files if not name.startswith(COMMON)]
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    command = importlib.import_module(f"{sys.argv[1]}.cli").run
+    names = files_run(lambda: command(sys.argv[2:]))
+    print(*names, sep="\n")
+    print(f"{len(names)} files, {len(own(names))} of them not in base or runtime")

@@ -1,0 +1,1 @@
+"""What a figure is, and how its data are computed, stored and drawn."""

@@ -1,0 +1,1 @@
+"""The figures of the paper and of this project, one file each."""

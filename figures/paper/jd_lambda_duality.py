@@ -1,0 +1,140 @@
+"""Accuracy of two layers against J_D at lambda = 0 and against lambda at J_D = 0 (main text)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import xarray as xr
+from matplotlib.figure import Figure as Picture
+
+from figures.engine.figure import (
+    Context,
+    Figure,
+    Parameters,
+    Scale,
+)
+from figures.engine.plotting import label_axes, panels
+from figures.paper.trained_networks import (
+    ALL,
+    FEW,
+    TINY_DATA,
+    gathered,
+    trained_on,
+    training,
+)
+from rmtheory.base.wording import counted
+
+_SEED = 8
+_MEANING = {
+    "training_accuracy": "accuracy on the training set",
+    "test_accuracy": "accuracy on the test set",
+}
+
+
+def _parameters(
+    n: int,
+    jd: list[float],
+    lam: list[float],
+    networks: int,
+    epochs: int,
+    data: dict[str, Any],
+) -> Parameters:
+    fixed = {"preset": "role-of-jd", "n": n, "looks": [epochs], "watched": FEW, **data}
+    return {"seed": _SEED, "jd": jd, "lam": lam, "networks": networks, "fixed": fixed}
+
+
+def compute(parameters: Parameters, context: Context) -> xr.Dataset:
+    """Train along both axes; the other coupling is 0."""
+    axes = {
+        "jd": {"jd": parameters["jd"], "lam": [0.0]},
+        "lam": {"jd": [0.0], "lam": parameters["lam"]},
+    }
+    sweeps = {
+        name: training(
+            "duality",
+            values,
+            parameters["fixed"],
+            parameters["seed"],
+            replicas=parameters["networks"],
+            paired=("jd", "lam"),
+            compute="rmsim.studies.trained_networks:two_layers",
+        )
+        for name, values in axes.items()
+    }
+    parts = []
+    for name, found in gathered(sweeps, _MEANING, context).items():
+        other = "lam" if name == "jd" else "jd"
+        one = found.isel({"epoch": -1, other: 0}, drop=True)
+        parts.append(one.rename({str(v): _named(str(v), name) for v in one.data_vars}))
+    fixed = parameters["fixed"]
+    return xr.merge(parts).assign_coords(n=fixed["n"], epochs=fixed["looks"][-1])
+
+
+def _named(variable: str, axis: str) -> str:
+    """Return accuracy -> accuracy_jd, accuracy_error -> accuracy_jd_error."""
+    if variable.endswith("_error"):
+        return f"{variable.removesuffix('_error')}_{axis}_error"
+    return f"{variable}_{axis}"
+
+
+def plot(data: xr.Dataset) -> Picture:
+    """Draw training and test accuracy along both axes."""
+    picture, axes = panels(2)
+    epochs = int(data["epochs"])
+    size = f"2 layers of {int(data['n'])}, {counted(epochs, 'epoch')}"
+    names = {"jd": (r"$J_D$", r"$\lambda=0$"), "lam": (r"$\lambda$", "$J_D=0$")}
+    for axis, (name, (label, fixed)) in zip(axes, names.items(), strict=True):
+        for k, part in enumerate(("test", "training")):
+            axis.errorbar(
+                data[name],
+                data[f"{part}_accuracy_{name}"],
+                data[f"{part}_accuracy_{name}_error"],
+                marker="os"[k],
+                capsize=2,
+                label=part,
+            )
+        axis.axhline(0.1, color="0.5", linestyle=":", linewidth=0.8)  # guessing
+        axis.set_ylim(0, 1)
+        label_axes(axis, label, "accuracy")
+        axis.legend(title=f"{fixed}, {size}", loc="upper left", ncols=2)
+    return picture
+
+
+_SCALES = {
+    Scale.TINY: _parameters(30, [0.0, 0.5], [0.0, 5.0], 2, 1, TINY_DATA),
+    Scale.QUICK: _parameters(
+        200,
+        [0.0, 0.25, 0.5],
+        [0.0, 1.0, 3.0, 5.0],
+        2,
+        3,
+        {"train_samples": 12_000, "test_samples": 4000},
+    ),
+    Scale.PAPER: _parameters(
+        800,
+        [0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9],
+        [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0],
+        3,
+        20,
+        ALL,
+    ),
+}
+
+FIGURE = Figure(
+    name="jd_lambda_duality",
+    title="Accuracy of two layers against self-coupling and coupling between them",
+    caption=(
+        "Two layers that both see input and label of Entangled MNIST: accuracy (a) against J_D "
+        "with the layers uncoupled, (b) against lambda without self-coupling. The paper gives no "
+        "settings: N, epochs, kappa = 0.9 + J_D + lambda and the chance p = 0.85 of a neuron to be "
+        f"updated in a sweep are ours. Dotted: guessing. {trained_on(_SCALES)} Error bars: spread "
+        "over networks and size of the test set, one standard deviation."
+    ),
+    parameters=_SCALES,
+    compute=compute,
+    plot=plot,
+    seed=_SEED,
+    # 17 couplings, 3 networks, 20 epochs of about 150 s.
+    core_hours={Scale.PAPER: 45.0},
+    earlier=("1-a5b48bc2638e",),
+)

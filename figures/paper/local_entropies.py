@@ -1,0 +1,77 @@
+"""Internal entropy S_I* of the densest regions against their size (paper, fig. local_entropies)."""
+
+from __future__ import annotations
+
+import xarray as xr
+from matplotlib.figure import Figure as Picture
+from matplotlib.lines import Line2D
+
+from figures.engine.figure import Figure
+from figures.engine.plotting import label_axes, panels
+from figures.paper import local_curves
+from figures.paper.local_curves import (
+    bump,
+    continuation,
+    family_legend,
+    look,
+    smooth,
+    styled,
+)
+
+
+def plot(data: xr.Dataset) -> Picture:
+    """Draw the curves against d, against log d, and divided by d."""
+    picture, (linear, logarithmic, scaled) = panels(3, height=2.9)
+    curves = list(styled(data))
+    for curve in curves:
+        d, entropy = smooth(curve.data)
+        linear.plot(d, entropy, color=curve.colour)
+        logarithmic.plot(d, 1e3 * entropy, color=curve.colour)
+        scaled.plot(d, entropy / d, color=curve.colour)
+        continuation(logarithmic, curve, 1e-3)
+        continuation(scaled, curve, curve.data["gas_d"].values)
+        top = None if curve.monotone else bump(curve.data)
+        if top is not None:
+            logarithmic.plot(top[0], 1e3 * top[1], zorder=5, **look(curve))
+    gas = Line2D([], [], color="0.4", linestyle="--", linewidth=0.8, label="dilute flips")
+    top_of_bump = Line2D(
+        [], [], color="0.4", marker="o", markerfacecolor="white", linestyle="none", label="maximum"
+    )
+    for axis, family, more, place in (
+        (linear, 0, (), "lower right"),
+        (logarithmic, 1, (top_of_bump,), "upper left"),
+        (scaled, 2, (gas,), "upper right"),
+    ):
+        axis.axhline(0, color="0.3", linewidth=0.7)
+        chosen = [curve for curve in curves if curve.family == family]
+        family_legend(axis, chosen, family, *more, loc=place)
+    linear.set_xlim(0, 0.5)
+    for axis in (logarithmic, scaled):
+        axis.set_xscale("log")
+        axis.set_xlim(1e-6, 0.5)
+    logarithmic.set_ylim(-3.5, 6)
+    scaled.set_ylim(-0.4, 7.6)
+    distance = r"distance $d$"
+    label_axes(linear, distance, r"$S_I^*$ (nat per neuron)")
+    label_axes(logarithmic, distance, r"$10^3\,S_I^*$ (nat per neuron)")
+    label_axes(scaled, distance, r"$S_I^*/d$ (nat per neuron)")
+    return picture
+
+
+FIGURE = Figure(
+    name="local_entropies",
+    title="Internal entropy of the densest regions against their size",
+    caption=(
+        "Internal entropy S_I* per neuron at y*(d) for the nine couplings of the paper; circles in "
+        "the legends: not monotone. (a) Linear axis, as in the paper. (b) Small distances, with "
+        "the maxima of the curves that are not monotone. (c) S_I*/d. Dashed, the dilute gas of "
+        "flips, which the curves approach as d -> 0; the band is its correction, of relative order "
+        "sqrt(d log 1/d), matched to the last computed point."
+    ),
+    parameters=local_curves.PARAMETERS,
+    compute=local_curves.compute,
+    plot=plot,
+    version=2,
+    data="local_curves",
+    earlier=("2-0390aede6d5a",),
+)

@@ -1,0 +1,181 @@
+"""Test accuracy against the number of parameters: ours and the binarised perceptron (SM-D)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Picture
+
+from figures.engine.figure import (
+    Context,
+    Figure,
+    Parameters,
+    Scale,
+)
+from figures.engine.plotting import COLUMN, DOUBLE, label_axes
+from figures.paper.trained_networks import (
+    ALL,
+    TINY_DATA,
+    gathered,
+    training,
+)
+from rmtheory.base.wording import counted
+
+_SEED = 9
+
+#: Name here -> data set, preset, title, inputs, classes, widths of the paper.
+_SIX = [1000, 2000, 3000, 4000, 5000, 6000]
+_SETS: dict[str, tuple[str, str, str, int, int, list[int]]] = {
+    "mnist": ("mnist", "mnist-sparse", "MNIST", 784, 10, _SIX),
+    "fashion_mnist": ("fashion-mnist", "fashion-mnist-sparse", "Fashion-MNIST", 784, 10, _SIX),
+    "entangled_mnist": (
+        *("entangled-mnist", "entangled-mnist-sparse", "Entangled MNIST"),
+        *(100, 10, _SIX),
+    ),
+    "tiny_imagenet": (
+        *("tiny-imagenet-features", "tiny-imagenet-sparse", "Tiny ImageNet features"),
+        *(512, 200, [1155, 1660, 2216, 2817, 3458, 4134]),
+    ),
+}
+
+_MEANING = {
+    "accuracy": "test accuracy of ours, softmax probe",
+    "mlp_accuracy": "test accuracy of the perceptron with as many parameters",
+}
+
+
+def _parameters(
+    sizes: dict[str, list[int]], networks: int, epochs: int, data: dict[str, Any]
+) -> Parameters:
+    return {"seed": _SEED, "n": sizes, "networks": networks, "epochs": epochs, "data": data}
+
+
+def compute(parameters: Parameters, context: Context) -> xr.Dataset:
+    """Train on the data sets that are on this machine; widths are there for all of the paper."""
+    from rmsim.data import CATALOGUE
+
+    sweeps = {}
+    for name, sizes in parameters["n"].items():
+        dataset, preset = _SETS[name][:2]
+        if CATALOGUE[dataset].locate(None) is None:
+            continue
+        sweeps[name] = training(
+            f"benchmarks {name}",
+            {"n": sizes},
+            {"preset": preset, "looks": [parameters["epochs"]], **parameters["data"]},
+            parameters["seed"],
+            replicas=parameters["networks"],
+            compute="rmsim.studies.trained_networks:benchmark",
+        )
+    data = _widths(parameters["n"])
+    for name, found in gathered(sweeps, _MEANING, context).items():
+        one = found.isel(epoch=-1, drop=True).expand_dims(dataset=[name])
+        data = data.combine_first(one)
+    for name in (f"{value}{end}" for value in _MEANING for end in ("", "_error")):
+        if name not in data:
+            data[name] = data["mlp_width"] * np.nan
+    for name, text in _MEANING.items():
+        data[name].attrs["long_name"] = text
+    data["linear_accuracy"], data["linear_accuracy_error"] = _linear(parameters, context)
+    return data.sel(dataset=list(_SETS)).assign_coords(epochs=parameters["epochs"])
+
+
+def _linear(parameters: Parameters, context: Context) -> tuple[xr.DataArray, xr.DataArray]:
+    """Return the accuracy of a softmax classifier on the inputs of Entangled MNIST."""
+    from rmsim.studies.trained_networks import linear_accuracy
+
+    point = {"preset": _SETS["entangled_mnist"][1], "n": 100, **parameters["data"]}
+    value, error = linear_accuracy(point, parameters["seed"], device=context.device)
+    meaning = "test accuracy of a linear classifier on the inputs of Entangled MNIST"
+    return xr.DataArray(value, attrs={"long_name": meaning}), xr.DataArray(error)
+
+
+def _widths(others: dict[str, list[int]]) -> xr.Dataset:
+    """Return parameters of ours and the width of the perceptron, at the widths of the paper."""
+    from rmsim.learning.baselines import core_parameters, matched_width
+
+    paper = [n for *_, sizes in _SETS.values() for n in sizes]
+    columns = sorted({*paper, *(n for sizes in others.values() for n in sizes)})
+    count, width = (np.full((len(_SETS), len(columns)), np.nan) for _ in range(2))
+    for row, (name, (*_, inputs, classes, sizes)) in enumerate(_SETS.items()):
+        for n in {*sizes, *others.get(name, [])}:
+            wanted = core_parameters(n, inputs, classes)
+            count[row, columns.index(n)] = wanted
+            width[row, columns.index(n)] = matched_width(wanted, inputs, classes).width
+    dims = ("dataset", "n")
+    data = xr.Dataset(
+        {
+            "parameters": (dims, count, {"long_name": "parameters that ours learns, mean"}),
+            "mlp_width": (dims, width, {"long_name": "width of the perceptron"}),
+        },
+        {"dataset": list(_SETS), "n": columns},
+    )
+    for name in ("parameters", "mlp_width"):
+        data[f"{name}_error"] = data[name] * 0.0
+    return data
+
+
+def plot(data: xr.Dataset) -> Picture:
+    """Draw one panel for every data set that was there."""
+    here = [name for name in _SETS if np.isfinite(data["accuracy"].sel(dataset=name).values).any()]
+    columns = min(2, len(here))
+    rows = -(-len(here) // columns)
+    picture = Picture(
+        figsize=(DOUBLE if columns == 2 else COLUMN, 0.4 + 2.2 * rows), layout="constrained"
+    )
+    axes = picture.subplots(rows, columns, squeeze=False).ravel()
+    for axis in axes[len(here) :]:
+        axis.remove()
+    for axis, name in zip(axes, here, strict=False):
+        axis.set_title(_SETS[name][2])
+        _panel(axis, data.sel(dataset=name), int(data["epochs"]))
+    return picture
+
+
+def _panel(axis: Axes, data: xr.Dataset, epochs: int) -> None:
+    one = data.isel(n=np.flatnonzero(np.isfinite(data["accuracy"].values)))
+    for name, marker, label in (("accuracy", "o", "ours"), ("mlp_accuracy", "s", "perceptron")):
+        axis.errorbar(
+            # In units of a thousand: whole powers of ten are few on so short an axis.
+            one["parameters"] / 1000,
+            one[name],
+            one[f"{name}_error"],
+            marker=marker,
+            capsize=2,
+            label=label,
+        )
+    axis.margins(0.15, 0.35)
+    label_axes(axis, "trainable parameters (thousands)", "test accuracy")
+    axis.legend(title=counted(epochs, "epoch"), ncols=2, loc="upper left")
+
+
+_IMAGES = ("mnist", "fashion_mnist", "entangled_mnist")
+
+FIGURE = Figure(
+    name="performance_benchmarks",
+    title="Sparse networks against a perceptron with as many parameters",
+    caption=(
+        "Test accuracy against the number of trainable parameters: one sparse layer with a "
+        "softmax probe, and the binarised perceptron with two hidden layers, trained by "
+        "straight-through gradients, of the width that has as many. Layer and perceptron learn for "
+        "the epochs in the legends, the probe for as many again, and at least ten. Data sets that "
+        "are not on the machine are left out (--recompute when they are there). Error bars: spread "
+        "over networks and size of the test set, one standard deviation."
+    ),
+    parameters={
+        Scale.TINY: _parameters({"entangled_mnist": [100, 200]}, 2, 1, TINY_DATA),
+        Scale.QUICK: _parameters(
+            {"mnist": [1000], "fashion_mnist": [1000], "entangled_mnist": [500, 1000]}, 2, 3, ALL
+        ),
+        Scale.PAPER: _parameters({name: entry[5] for name, entry in _SETS.items()}, 5, 20, ALL),
+    },
+    compute=compute,
+    plot=plot,
+    seed=_SEED,
+    # 5 networks, 20 epochs of 1 to 20 s by width, the probe and the perceptron as long again.
+    core_hours={Scale.PAPER: 20.0},
+    earlier=("1-98211d1600df", "1-8e4535adc824"),
+)

@@ -1,0 +1,171 @@
+"""Symmetric couplings and symmetric rules against asymmetric ones (SM-E, SM-F).
+
+One set of trained networks, two figures: accuracies, and the symmetry level during training.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure as Picture
+from matplotlib.ticker import MaxNLocator
+
+from figures.engine.figure import (
+    Context,
+    Figure,
+    Parameters,
+    Scale,
+)
+from figures.engine.plotting import label_axes, panels
+from figures.paper.trained_networks import (
+    ALL,
+    FEW,
+    TINY_DATA,
+    gathered,
+    trained_on,
+    training,
+)
+from rmtheory.base.wording import counted
+
+_SEED = 7
+_RULES = ("asym", "sym0", "sym1", "sym2")
+_SCHEMES = ("full", "approximate")
+_MEANING = {
+    "training_accuracy": "accuracy on the training set",
+    "test_accuracy": "accuracy on the test set",
+    "symmetry_level": "symmetry level of J",
+    "unstable_free": "share of samples whose free phase finds no fixed point",
+}
+
+#: Sweeps of a free phase after which a sample that has not settled is said never to do so.
+_SETTLE = 200
+
+
+def _parameters(n: int, networks: int, looks: list[int], data: dict[str, Any]) -> Parameters:
+    fixed = {"preset": "role-of-jd", "n": n, "looks": looks, "watched": FEW, "settle": _SETTLE}
+    fixed |= data
+    return {"seed": _SEED, "jd": [0.0, 0.5], "networks": networks, "fixed": fixed}
+
+
+def compute(parameters: Parameters, context: Context) -> xr.Dataset:
+    """Train by every rule and scheme, with and without self-coupling."""
+    sweep = training(
+        "symmetric_rules",
+        {"symmetry": list(_RULES), "scheme": list(_SCHEMES), "jd": parameters["jd"]},
+        parameters["fixed"],
+        parameters["seed"],
+        replicas=parameters["networks"],
+        paired=("symmetry", "scheme", "jd"),
+    )
+    data = gathered({"all": sweep}, _MEANING, context)["all"]
+    data = data.rename(symmetry="rule").rename(
+        symmetry_level="symmetry", symmetry_level_error="symmetry_error"
+    )
+    last = data.isel(epoch=-1, drop=True)
+    for name in ("training_accuracy", "test_accuracy"):
+        data = data.rename({name: f"{name}_by_epoch", f"{name}_error": f"{name}_by_epoch_error"})
+        data[name], data[f"{name}_error"] = last[name], last[f"{name}_error"]
+    fixed = parameters["fixed"]
+    return data.assign_coords(n=fixed["n"], epochs=fixed["looks"][-1])
+
+
+def plot_accuracy(data: xr.Dataset) -> Picture:
+    """Draw test accuracy of the four rules with and without self-coupling, a panel a scheme."""
+    picture, axes = panels(2)
+    for axis, scheme in zip(axes, _SCHEMES, strict=True):
+        for k, jd in enumerate(data["jd"].values.tolist()):
+            one = data.sel(scheme=scheme, jd=jd)
+            place = np.arange(len(_RULES)) + 0.38 * (k - 0.5)
+            axis.bar(place, one["test_accuracy"], 0.36, color=f"C{k}", label=f"$J_D={jd:g}$")
+            axis.errorbar(
+                place,
+                one["test_accuracy"],
+                one["test_accuracy_error"],
+                linestyle="none",
+                color="black",
+                capsize=2,
+            )
+        axis.set_xticks(range(len(_RULES)), _RULES)
+        axis.grid(axis="x", visible=False)
+        axis.set_ylim(0, 1.25)  # room for the legend
+        axis.set_yticks(np.linspace(0, 1, 6))
+        label_axes(axis, "couplings and rule", "test accuracy")
+        axis.legend(title=f"{scheme} scheme, {_size(data)}", ncols=2, loc="upper center")
+    return picture
+
+
+def plot_symmetry(data: xr.Dataset) -> Picture:
+    """Draw the symmetry level against epochs, a panel for each start."""
+    picture, axes = panels(2)
+    for axis, rule in zip(axes, ("asym", "sym0"), strict=True):
+        for k, jd in enumerate(data["jd"].values.tolist()):
+            for scheme, line in zip(_SCHEMES, ("-", "--"), strict=True):
+                one = data.sel(rule=rule, scheme=scheme, jd=jd)
+                axis.errorbar(
+                    one["epoch"],
+                    one["symmetry"],
+                    one["symmetry_error"],
+                    color=f"C{k}",
+                    linestyle=line,
+                    marker="o",
+                    markersize=3,
+                    label=f"$J_D={jd:g}$, {scheme}",
+                )
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+        label_axes(axis, "epoch", "symmetry level of $J$")
+        start = "asymmetric" if rule == "asym" else "symmetric"
+        # Long enough for a dashed line to be one.
+        axis.legend(title=f"{start} start, $N={int(data['n'])}$", handlelength=3.5)
+    return picture
+
+
+def _size(data: xr.Dataset) -> str:
+    epochs = int(data["epochs"])
+    return f"$N={int(data['n'])}$, {counted(epochs, 'epoch')}"
+
+
+_SCALES = {
+    Scale.TINY: _parameters(40, 2, [0, 1], TINY_DATA),
+    Scale.QUICK: _parameters(200, 2, [0, 1, 2, 3], {"train_samples": 10_000, "test_samples": 4000}),
+    Scale.PAPER: _parameters(1600, 3, [0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50], ALL),
+}
+
+#: 3 networks, 4 rules, 2 x 2 cases, 50 epochs of 30 s, or 150 s where J stays symmetric.
+_HOURS = {Scale.PAPER: 60.0}
+
+SYMMETRIC_RULES = Figure(
+    name="symmetric_rules",
+    title="Symmetric and asymmetric couplings and rules",
+    caption=(
+        "Test accuracy on Entangled MNIST of one layer with asymmetric couplings (asym), with a "
+        "symmetric start (sym0), and with rules that keep J symmetric (sym1: both neurons below "
+        "the margin; sym2: the mean of both updates). (a) Full scheme, (b) approximate scheme. The "
+        f"paper gives neither N nor epochs; these are ours. {trained_on(_SCALES)} Error bars: "
+        "spread over networks and size of the test set, one standard deviation."
+    ),
+    parameters=_SCALES,
+    compute=compute,
+    plot=plot_accuracy,
+    seed=_SEED,
+    core_hours=_HOURS,
+    earlier=("1-3157e470fcc8",),
+)
+
+SYMMETRY_EVOLUTION = Figure(
+    name="symmetry_evolution",
+    title="Symmetry level of the couplings during training",
+    caption=(
+        "Symmetry level (|S| - |A|)/(|S| + |A|) of J, of its symmetric and antisymmetric parts, "
+        "over training: (a) asymmetric start, (b) symmetric start with the rule that does not "
+        "keep it so. The networks are those of symmetric_rules."
+    ),
+    parameters=_SCALES,
+    compute=compute,
+    plot=plot_symmetry,
+    seed=_SEED,
+    data="symmetric_rules",
+    core_hours=_HOURS,
+    earlier=("1-3157e470fcc8",),
+)

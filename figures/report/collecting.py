@@ -1,0 +1,252 @@
+"""Gather what is in a folder of figures: pictures, provenance, failures, numbers.
+
+Our numbers for all claims and the runs they come from, as plain values that JSON can hold.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, TypeVar
+
+import xarray as xr
+
+from figures.claims import CLAIMS, SECTIONS, Claim, Judged, Ours, Verdict, judge
+from figures.engine.figure import Figure, Scale
+from figures.engine.making import failures
+from rmtheory.base.errors import UnreadableDataError
+from rmtheory.runtime import netcdf
+from rmtheory.runtime.provenance import git_state
+from rmtheory.runtime.untrusted import MALFORMED, parse_json, read_bytes
+
+#: What JSON gives for the fields of our numbers and runs.
+_TYPES = {"float": (int, float), "str": (str,)}
+
+Made = TypeVar("Made", "Ours", "Run")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What was run for one data set."""
+
+    scale: str
+    seed: str
+    commit: str
+    dirty: str
+    date: str
+    seconds: float
+    #: Hash of parameters and version of the figure, see :meth:`figures.engine.figure.Figure.key`.
+    key: str = ""
+
+    @classmethod
+    def of(cls, data: xr.Dataset) -> Run:
+        """Read it off the provenance of a data set."""
+        found = data.attrs
+        texts = ("scale", "seed", "git_commit", "git_dirty", "date")
+        scale, seed, commit, dirty, date = (str(found.get(name, "unknown")) for name in texts)
+        seconds = float(found.get("wall_time_seconds", "nan"))
+        key = str(found.get("parameters_hash", ""))
+        return cls(scale, seed, commit, dirty, date, seconds, key)
+
+    @property
+    def source(self) -> str:
+        """The commit in short, and whether the tree differed from it."""
+        return self.commit[:10] + (" with changes" if self.dirty == "yes" else "")
+
+
+@dataclass(frozen=True)
+class Results:
+    """Our number for every claim that has one, and the run of every data set."""
+
+    numbers: Mapping[str, Ours]
+    runs: Mapping[str, Run]
+
+    @classmethod
+    def of(cls, data: Mapping[str, xr.Dataset]) -> Results:
+        """Read all numbers off the data sets that are there."""
+        numbers = {}
+        for claims in SECTIONS.values():
+            for claim in claims:
+                found = judge(claim, data.get(claim.data)).ours
+                if found is not None:
+                    numbers[claim.key] = found
+        return cls(numbers, {name: Run.of(one) for name, one in sorted(data.items())})
+
+    def judged(self, claim: Claim) -> Judged:
+        """Return `claim` with our number and the verdict."""
+        return Judged(claim, self.numbers.get(claim.key), run=claim.data in self.runs)
+
+    def counted(self, title: str) -> dict[Verdict, int]:
+        """Return how many claims of a section have each verdict."""
+        verdicts = [self.judged(claim).verdict for claim in SECTIONS[title]]
+        return {verdict: verdicts.count(verdict) for verdict in Verdict}
+
+    def over(self, earlier: Results, current: Collection[str]) -> Results:
+        """Return these results, and the earlier ones of data sets that are not among these.
+
+        Earlier ones are kept only if their key is `current`: what other parameters or another
+        version of a figure gave is not our number any more.
+        """
+        kept = {
+            name: run
+            for name, run in earlier.runs.items()
+            if name not in self.runs and run.key in current
+        }
+        numbers = {
+            claim.key: earlier.numbers[claim.key]
+            for claim in CLAIMS
+            if claim.data in kept and claim.key in earlier.numbers
+        }
+        return Results({**numbers, **self.numbers}, dict(sorted({**kept, **self.runs}.items())))
+
+    def to_json(self) -> str:
+        """Return everything as JSON."""
+        document = {
+            "numbers": {key: asdict(value) for key, value in self.numbers.items()},
+            "runs": {name: asdict(run) for name, run in self.runs.items()},
+        }
+        return json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Results:
+        """Return what :meth:`to_json` wrote.
+
+        Raises
+        ------
+        UnreadableDataError
+            If it is something else.
+        """
+        try:
+            document = parse_json(text)
+            return cls(
+                {key: _made(Ours, value) for key, value in document["numbers"].items()},
+                {name: _made(Run, value) for name, value in document["runs"].items()},
+            )
+        except MALFORMED as problem:
+            raise UnreadableDataError(f"published results were altered: {problem}") from None
+
+
+def _made(kind: type[Made], values: Mapping[str, Any]) -> Made:
+    """Return a number or a run from its JSON values; raise TypeError if one is of another type."""
+    made = kind(**values)
+    for field in fields(made):
+        value = getattr(made, field.name)
+        if not isinstance(value, _TYPES[str(field.type)]):
+            raise TypeError(f"{field.name} is {value!r}")
+    return made
+
+
+class State(StrEnum):
+    """What became of a figure."""
+
+    MADE = "made"
+    #: Made, by another version of the code or of its parameters.
+    OUTDATED = "outdated"
+    FAILED = "failed"
+    #: Nobody asked for it yet.
+    MISSING = "not made"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One figure of the report."""
+
+    figure: Figure
+    state: State
+    message: str = ""
+    details: str = ""
+    run: Run | None = None
+    parameters: Mapping[str, Any] | None = None
+    versions: Mapping[str, str] | None = None
+    picture: bytes = b""
+
+
+@dataclass(frozen=True)
+class Report:
+    """All figures and all numbers."""
+
+    entries: tuple[Entry, ...]
+    results: Results
+    commit: str
+
+    @property
+    def failed(self) -> tuple[Entry, ...]:
+        """The figures that could not be made."""
+        return tuple(entry for entry in self.entries if entry.state is State.FAILED)
+
+
+def gather(folder: Path, figures: Mapping[str, Figure]) -> Report:
+    """Return the report on what is in `folder`; a figure that failed lends no numbers."""
+    failed = failures(folder)
+    # Each file is read once: figures share data, and claims read them too.
+    names = [figure.data_file for figure in figures.values()]
+    names += [f"{claim.data}.nc" for claim in CLAIMS if claim.data]
+    found = {name: _load(folder / name) for name in dict.fromkeys(names)}
+    entries = tuple(
+        _entry(figure, folder, found[figure.data_file], failed.get(name))
+        for name, figure in figures.items()
+    )
+    unusable = {
+        entry.figure.data_file for entry in entries if entry.state in (State.FAILED, State.OUTDATED)
+    }
+    data = {
+        claim.data: one
+        for claim in CLAIMS
+        if f"{claim.data}.nc" not in unusable
+        and isinstance(one := found.get(f"{claim.data}.nc"), xr.Dataset)
+    }
+    return Report(entries, Results.of(data), git_state()[0])
+
+
+def _load(path: Path) -> xr.Dataset | str | None:
+    """Return the data, what is wrong with them, or None if there are none."""
+    try:
+        data = netcdf.load(path)
+        # Files of version 0.1 have no checksum of their attributes.
+        Run.of(data)
+        _document(data, "parameters")
+        _document(data, "versions")
+        return data
+    except FileNotFoundError:
+        return None
+    except UnreadableDataError as problem:
+        return str(problem)
+    except MALFORMED as problem:
+        return f"{path} was altered: its attributes are not ours ({problem})"
+
+
+def _document(data: xr.Dataset, name: str) -> dict[str, Any]:
+    """Return an attribute that is a JSON text of names and values."""
+    return dict(parse_json(data.attrs.get(name, "{}"), constants=True))
+
+
+def _entry(figure: Figure, folder: Path, data: xr.Dataset | str | None, failure: Any) -> Entry:
+    if failure is not None:
+        return Entry(
+            figure, State.FAILED, f"{failure.message} (scale {failure.scale})", failure.traceback
+        )
+    picture = folder / f"{figure.name}.png"
+    if isinstance(data, str):
+        return Entry(figure, State.FAILED, data)
+    if data is None or not picture.exists():
+        return Entry(figure, State.MISSING, f"python -m figures {figure.name} makes it")
+    try:
+        image = read_bytes(picture)
+    except UnreadableDataError as problem:
+        return Entry(figure, State.FAILED, str(problem))
+    run = Run.of(data)
+    current = run.scale in list(Scale) and (
+        data.attrs.get("parameters_hash") in figure.keys(Scale(run.scale))
+    )
+    return Entry(
+        figure,
+        State.MADE if current else State.OUTDATED,
+        "" if current else "Made by another version of the code: its numbers are not used.",
+        run=run,
+        parameters=_document(data, "parameters"),
+        versions=_document(data, "versions"),
+        picture=image,
+    )

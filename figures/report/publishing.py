@@ -1,0 +1,111 @@
+"""Bring the pages that quote our numbers up to date: docs/reproduce.md and the README.
+
+Both are rendered from docs/results.json, the numbers of one run of ``python -m figures all``: a
+test renders them again, so neither can be edited by hand, nor lag behind the claims.
+
+Write the report into the folder of the figures.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from pathlib import Path
+
+from figures.claims import SECTIONS
+from figures.report.collecting import Report, Results
+from figures.report.html import page
+from figures.report.markdown import (
+    RULE,
+    claims_table,
+    commands,
+    headline,
+    report_page,
+    runs_table,
+    sections_table,
+)
+from rmtheory.runtime.files import write_text
+from rmtheory.runtime.untrusted import read_text
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+RESULTS, PAGE, README = (
+    _ROOT / "docs" / "results.json",
+    _ROOT / "docs" / "reproduce.md",
+    _ROOT / "README.md",
+)
+
+_BEGIN, _END = "<!-- report: begin, by python -m figures publish -->", "<!-- report: end -->"
+
+_INTRODUCTION = """\
+# How to reproduce the paper
+
+This page is written by `python -m figures publish` from the claims in `figures/claims`, the
+same that make `figures/out/report.html`. The numbers below come from the runs listed at the end.
+
+```sh
+make paper                                          # all figures at quick scale, and the report
+python -m figures NAME --scale paper --jobs 8       # one figure at the size of the paper
+python -m figures NAME --scale paper --dask ADDRESS # the same on a cluster
+python -m figures report                            # the report on what is there
+```
+"""
+
+
+def reproduce_page(results: Results) -> str:
+    """Return the page 'how to reproduce'."""
+    parts = [_INTRODUCTION, f"{RULE}\n", sections_table(results)]
+    for title, claims in SECTIONS.items():
+        judged = [results.judged(claim) for claim in claims]
+        parts += [
+            f"\n## {title}\n",
+            f"```sh\n{commands(claims)}\n```\n",
+            claims_table(judged),
+        ]
+    parts += ["\n## Runs\n", runs_table(results)]
+    return "\n".join(parts)
+
+
+def with_headline(readme: str, results: Results) -> str:
+    """Return the text of the README with the short table between its marks."""
+    pattern = re.compile(f"{re.escape(_BEGIN)}.*?{re.escape(_END)}", re.DOTALL)
+    if not pattern.search(readme):
+        raise ValueError(f"the README lacks the marks {_BEGIN} and {_END}")
+    return pattern.sub(lambda _: f"{_BEGIN}\n\n{headline(results)}\n{_END}", readme)
+
+
+def publish(results: Results, current: Collection[str]) -> tuple[tuple[Path, ...], list[str]]:
+    """Write results.json, reproduce.md and the table of the README.
+
+    Data sets that these results lack keep the numbers that were published of them, if the keys of
+    their runs are `current`.
+
+    Returns
+    -------
+    files : tuple of Path
+        What was written.
+    dropped : list of str
+        Data sets whose numbers are no longer published.
+    """
+    before: list[str] = []
+    if RESULTS.exists():
+        earlier = Results.from_json(read_text(RESULTS))
+        before = list(earlier.runs)
+        results = results.over(earlier, current)
+    readme = with_headline(read_text(README), results)
+    write_text(RESULTS, results.to_json())
+    write_text(PAGE, reproduce_page(results))
+    write_text(README, readme)
+    return (RESULTS, PAGE, README), [name for name in before if name not in results.runs]
+
+
+FILES = ("report.html", "report.md", "report.json")
+
+
+def write(report: Report, folder: Path) -> tuple[Path, ...]:
+    """Write report.html, report.md and report.json, the numbers alone, into `folder`."""
+    texts = (page(report), report_page(report), report.results.to_json())
+    paths = tuple(folder / name for name in FILES)
+    for path, text in zip(paths, texts, strict=True):
+        write_text(path, text)
+    return paths

@@ -1,0 +1,472 @@
+"""Commands on fixed points of random networks.
+
+``rmsim relax``: the dynamics from random starts, over many networks; ``rmsim enumerate``: all fixed
+points of many samples, against the exact averages; ``rmsim solve``: the search for a fixed point of
+one network; ``rmsim local-entropy``: the fixed points around a reference point, in one network.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rmsim.cli.options import (
+    DeviceOption,
+    DrOption,
+    DtypeOption,
+    EtaOption,
+    R0Option,
+    RhoOption,
+    SeedOption,
+    SymmetricOption,
+    UpdateOption,
+    numbers,
+    option,
+)
+from rmtheory.base import checks
+from rmtheory.base.errors import InvalidInputError
+from rmtheory.base.wording import counted
+from rmtheory.runtime import report as io
+from rmtheory.runtime.files import replacing
+
+if TYPE_CHECKING:  # torch takes seconds to import, and --help needs none of it
+    import torch
+
+    from rmsim.search.tap_entropy import LocalEntropy
+
+_RELAX_MEANING = {
+    "fixed_point_fraction": "reach a fixed point, margins checked in float64",
+    "cycle_fraction": "end in a cycle (not detected if p < 1)",
+    "periods": "cycles of each period",
+    "capped_fraction": "neither within the cap; raise --max-sweeps",
+    "marginal_fraction": "stable as simulated, but not in float64 (rounding, or a tie)",
+    "sweeps_median": "sweeps to the fixed point (none: none reached)",
+    "min_margin": "least s h over all fixed points (none: none reached)",
+    "device": "where it ran",
+    "wall_time": "seconds",
+}
+
+
+def relax_command(
+    n: io.SizeOption = None,
+    layers: io.LayersOption = "1",
+    jd: io.JdOption = None,
+    lam: io.LamOption = None,
+    lam_left: io.LamLeftOption = None,
+    lam_right: io.LamRightOption = None,
+    rho: RhoOption = "1",
+    symmetric: SymmetricOption = False,
+    update: UpdateOption = "synchronous",
+    p: Annotated[str, option("--p", "PROBABILITY", "Chance of a neuron to be updated.")] = "1",
+    samples: Annotated[str, option("--samples", "COUNT", "Disorder samples.")] = "100",
+    starts: Annotated[str, option("--starts", "COUNT", "Random starts per sample.")] = "1",
+    max_sweeps: Annotated[str, option("--max-sweeps", "COUNT", "The cap.")] = "1000",
+    seed: SeedOption = "0",
+    dtype: DtypeOption = "float32",
+    device: DeviceOption = "auto",
+    json: io.JsonOption = False,
+    out: io.OutOption = None,
+) -> None:
+    """Run the dynamics from random starts until fixed points, cycles, or the cap.
+
+    Example: rmsim relax --n 1000 --jd .8 --samples 100 --seed 0 --json
+    """
+    import time
+
+    from rmsim.cli.report import SimulationReport
+    from rmsim.device import choose_device, choose_dtype
+    from rmsim.dynamics.relaxation import checked_p, relax, relaxation_summary
+    from rmsim.dynamics.sweeps import checked_update
+    from rmsim.network import Network
+    from rmsim.randomness import checked_seed
+    from rmtheory.runtime.progress import counting
+
+    started = time.perf_counter()
+    if n is None:
+        raise InvalidInputError("n", "nothing", "given (--n NEURONS)")
+    chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
+    density = float(checks.exact_real("rho", rho))
+    network = Network(checks.integer("n", n, 2), chain, density, symmetric)
+    settings: dict[str, Any] = {
+        "starts": checks.integer("starts", starts, 1),
+        "update": checked_update(update),
+        "p": checked_p(p),
+        "max_sweeps": checks.integer("max_sweeps", max_sweeps, 1),
+    }
+    count = checks.integer("samples", samples, 1)
+    where, kind = choose_device(device), choose_dtype(dtype)
+    with counting("samples", count) as progress:
+        result = relax(
+            network,
+            samples=count,
+            seed=checked_seed(seed),
+            dtype=kind,
+            device=where,
+            progress=progress,
+            **settings,
+        )
+    document: dict[str, object] = {
+        "parameters": network.parameters() | {"samples": count} | settings,
+        **relaxation_summary(result),
+        "seed": result.seed,
+        "device": result.device,
+        "dtype": str(kind).removeprefix("torch."),
+        "wall_time": time.perf_counter() - started,
+    }
+    each = result.status.shape[1]
+    starts = "" if each == 1 else f" with {each} starts each, errors over samples"
+    title = f"Dynamics of {chain} with N = {network.n}, {counted(count, 'sample')}{starts}"
+    SimulationReport(title, document, _RELAX_MEANING).show(json, out)
+
+
+SamplesOption = Annotated[
+    str, typer.Option("--samples", metavar="COUNT", help="Disorder samples, at least 2.")
+]
+JobsOption = Annotated[str, typer.Option("--jobs", metavar="COUNT", help="Processes.")]
+
+_ENUMERATE_MEANING = {
+    "mean_count": "fixed points of a sample, on average (no error: no spread)",
+    "theory_mean_count": "z^N, exact at this N",
+    "z_score": "difference in standard errors (none: no spread)",
+    "second_moment_ratio": "<Z^2>/<Z>^2, jackknife error (none: too few fixed points)",
+    "theory_ratio": "E[Z^2]/E[Z]^2, exact at this N (none: too many terms)",
+    "ratio_z_score": "difference in standard errors",
+    "samples": "disorder samples",
+    "nodes": "partial assignments tested",
+    "nodes_per_second": "on one core",
+    "near_ties": "states judged with twice the digits",
+    "wall_time": "seconds",
+}
+
+
+def enumerate_command(
+    n: io.SizeOption = None,
+    layers: io.LayersOption = "1",
+    jd: io.JdOption = None,
+    lam: io.LamOption = None,
+    lam_left: io.LamLeftOption = None,
+    lam_right: io.LamRightOption = None,
+    samples: SamplesOption = "200",
+    seed: SeedOption = "0",
+    jobs: JobsOption = "1",
+    force: Annotated[
+        bool, typer.Option("--force", help="Start however long it will take.")
+    ] = False,
+    histogram: Annotated[
+        bool,
+        typer.Option("--histogram", help="Also count pairs at every distance (JSON)."),
+    ] = False,
+    json: io.JsonOption = False,
+    out: io.OutOption = None,
+) -> None:
+    """Find all fixed points of many samples; compare mean count and second moment with theory.
+
+    Example: rmsim enumerate --n 20 --jd .4 --samples 200 --seed 0 --json
+    """
+    import time
+
+    from rmsim.cli.report import SimulationReport
+    from rmsim.enumeration import enumerate_samples
+    from rmsim.network import Network
+    from rmsim.randomness import checked_seed
+    from rmsim.studies import compare
+    from rmtheory.base import statistics
+    from rmtheory.runtime.progress import counting
+
+    started = time.perf_counter()
+    if n is None:
+        raise InvalidInputError("n", "nothing", "given (--n NEURONS)")
+    chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
+    network = Network(checks.integer("n", n, 2), chain)
+    wanted = checks.integer("samples", samples, 2)
+    with counting("samples", wanted) as progress:
+        counted_samples = enumerate_samples(
+            network,
+            wanted,
+            checked_seed(seed),
+            jobs=checks.integer("jobs", jobs, 1),
+            force=force,
+            histogram=histogram,
+            progress=progress,
+        )
+    mean = statistics.mean(counted_samples.counts)
+    ratio = statistics.second_moment_ratio(counted_samples.counts)
+    theory_mean = compare.mean_count(chain, network.n)
+    theory_ratio = compare.second_moment_ratio(chain, network.n)
+    ratio_z = None
+    if ratio is not None and theory_ratio is not None:
+        ratio_z = ratio.z_score(theory_ratio)
+    # Samples that all agree have no spread, and the error is then not 0 but unknown: None.
+    document: dict[str, Any] = {
+        "parameters": network.parameters(),
+        "samples": wanted,
+        "mean_count": mean.value,
+        "mean_count_error": mean.error or None,
+        "theory_mean_count": theory_mean,
+        "z_score": mean.z_score(theory_mean),
+        "second_moment_ratio": ratio.value if ratio else None,
+        "second_moment_ratio_error": (ratio.error or None) if ratio else None,
+        "theory_ratio": theory_ratio,
+        "ratio_z_score": ratio_z,
+        "nodes": counted_samples.nodes,
+        "nodes_per_second": counted_samples.nodes / counted_samples.search_time,
+        "near_ties": counted_samples.near_ties,
+    }
+    if counted_samples.histograms is not None:
+        value, error = statistics.mean_of_rows(counted_samples.histograms)
+        theory = compare.pairs(chain, network.n)
+        document |= {
+            "pairs_by_distance": value.tolist(),
+            "pairs_by_distance_error": [one or None for one in error.tolist()],
+            "theory_pairs_by_distance": None if theory is None else theory.tolist(),
+        }
+    document |= {"seed": counted_samples.seed, "device": "cpu", "dtype": "float64"}
+    document["wall_time"] = time.perf_counter() - started
+    title = f"Fixed points of {chain} with N = {network.n}"
+    SimulationReport(title, document, _ENUMERATE_MEANING).show(json, out)
+
+
+#: What only focusing BP gives.
+_OF_FOCUSING = ("distance", "internal_entropy", "external_entropy")
+
+_SOLVE_MEANING = {
+    "solved": "a fixed point was reached, margins checked in float64",
+    "status": "how the algorithm ended",
+    "iterations": "iterations or sweeps, all attempts together",
+    "min_margin": "least s h of the final signs",
+    "unsatisfied": "neurons against their field",
+    "bethe_entropy": "entropy of the fixed points per neuron (none: the algorithm has none)",
+    "theory_entropy": "log of the mean number of fixed points, per neuron",
+    "overlap": "overlap of consecutive layers (none: a single layer)",
+    "distance": "of the fixed points from the centre (none: not converged)",
+    "internal_entropy": "S_I, of the fixed points around the centre, per neuron",
+    "external_entropy": "S_E, of the centres, per neuron",
+    "device": "where it ran",
+    "wall_time": "seconds",
+}
+
+
+def solve_command(
+    algorithm: Annotated[
+        str,
+        option("--algorithm", "NAME", "bp, rbp, dynamics, likelihood, fbp (focusing) or dense_bp."),
+    ] = "rbp",
+    n: io.SizeOption = None,
+    layers: io.LayersOption = "1",
+    jd: io.JdOption = None,
+    lam: io.LamOption = None,
+    lam_left: io.LamLeftOption = None,
+    lam_right: io.LamRightOption = None,
+    dr: DrOption = None,
+    r0: R0Option = None,
+    eta: EtaOption = None,
+    decay: Annotated[
+        str | None,
+        option("--decay", "NUMBER", "Steps eta/(1 + decay t) (likelihood), 0 by default."),
+    ] = None,
+    y: Annotated[
+        str | None, option("--y", "NUMBER", "Number of replicas (fbp), 5 by default.")
+    ] = None,
+    gamma: Annotated[
+        str | None, option("--gamma", "NUMBER", "Coupling to the centre (fbp), .8 by default.")
+    ] = None,
+    p: Annotated[
+        str | None,
+        option("--p", "PROBABILITY", "Chance of an update (dynamics): 1, or .8 in a chain."),
+    ] = None,
+    max_iterations: Annotated[
+        str | None,
+        option(
+            "--max-iterations",
+            "COUNT",
+            "The cap: 500 (bp), r = .95 (rbp), 1000 (others).",
+        ),
+    ] = None,
+    restarts: Annotated[
+        str | None, option("--restarts", "COUNT", "New starts after a failure (not bp, fbp).")
+    ] = None,
+    seed: SeedOption = "0",
+    dtype: DtypeOption = "float32",
+    device: DeviceOption = "auto",
+    json: io.JsonOption = False,
+    out: io.OutOption = None,
+) -> None:
+    """Search for a fixed point of one network.
+
+    Failure is a result: status is cap, paramagnet, cycle, polarised or diverged.
+
+    Example: rmsim solve --algorithm rbp --n 2000 --jd .25 --dr .003 --seed 0 --json
+    """
+    import time
+
+    from rmsim.cli.report import SimulationReport
+    from rmsim.device import choose_device, choose_dtype
+    from rmsim.dynamics.status import Status
+    from rmsim.network import Network
+    from rmsim.randomness import checked_seed
+    from rmsim.search.methods import find_fixed_point, layer_overlaps, method_named
+    from rmsim.studies.compare import annealed_entropy
+
+    started = time.perf_counter()
+    method_named(algorithm, "algorithm")
+    if n is None:
+        raise InvalidInputError("n", "nothing", "given (--n NEURONS)")
+    chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
+    network = Network(checks.integer("n", n, 2), chain)
+    kind = choose_dtype(dtype)
+    number, place = checked_seed(seed), choose_device(device)
+    given: dict[str, Any] = {
+        "dr": dr,
+        "r0": r0,
+        "eta": eta,
+        "decay": decay,
+        "y": y,
+        "gamma": gamma,
+        "p": p,
+        "max_iterations": max_iterations,
+        "restarts": restarts,
+    }
+    result = find_fixed_point(network, algorithm, seed=number, dtype=kind, device=place, **given)
+    status = Status(int(result.status))
+    special = {name: _values(value[0]) for name, value in result.quantities.items()}
+    document: dict[str, object] = {
+        "parameters": network.parameters() | {"algorithm": algorithm} | dict(result.settings),
+        "solved": bool(result.solved),
+        "status": status.label,
+        "iterations": int(result.iterations),
+        "min_margin": float(result.min_margin),
+        "unsatisfied": int(result.unsatisfied),
+        "bethe_entropy": special.get("bethe_entropy"),
+        "theory_entropy": annealed_entropy(chain, network.n),
+        "overlap": special.get("overlap", layer_overlaps(result.state[0])),
+        **{name: special[name] for name in _OF_FOCUSING if name in special},
+        "seed": number,
+        "device": str(place),
+        "dtype": str(kind).removeprefix("torch."),
+        "wall_time": time.perf_counter() - started,
+    }
+    title = f"{algorithm} on {chain} with N = {network.n}"
+    SimulationReport(title, document, _SOLVE_MEANING).show(json, out)
+
+
+def _values(value: torch.Tensor) -> float | list[float] | None:
+    """Return numbers as JSON values; None where they are not defined, or there are none."""
+    if not value.numel() or bool(value.isnan().any()):
+        return None
+    return float(value) if value.dim() == 0 else [float(x) for x in value]
+
+
+_LOCAL_ENTROPY_MEANING = {
+    "at_distance_1": "fixed points at distance 1, counted",
+    "at_distance_2": "fixed points at distance 2, counted",
+    "distances": "distances d per neuron",
+    "entropies": "S(d) per neuron there by TAP (none: the curve does not reach d)",
+    "least_distance": "where the curve ends",
+    "min_margin": "least s h of the fixed point",
+    "wall_time": "seconds",
+}
+
+
+def local_entropy_command(
+    reference: Annotated[
+        str,
+        option(
+            "--reference",
+            "SOURCE",
+            "Source of the reference point: dynamics, rbp, likelihood or planted (typical).",
+        ),
+    ] = "planted",
+    around: Annotated[str | None, typer.Option("--around", hidden=True)] = None,
+    n: io.SizeOption = None,
+    layers: io.LayersOption = "1",
+    jd: io.JdOption = None,
+    lam: io.LamOption = None,
+    lam_left: io.LamLeftOption = None,
+    lam_right: io.LamRightOption = None,
+    d: Annotated[str, option("--d", "VALUES", "Distances for the table.")] = ".02,.05,.1,.2",
+    gamma: Annotated[
+        str, option("--gamma", "VALUES", "Fields to scan: a,b,c or start:stop:count.")
+    ] = "0:3:61",
+    seed: SeedOption = "0",
+    device: DeviceOption = "auto",
+    plot: Annotated[bool, typer.Option("--plot", help="Also draw FILE with the end .png.")] = False,
+    json: io.JsonOption = False,
+    out: io.OutOption = None,
+) -> None:
+    """Local entropy S(d) around a fixed point by TAP, and the exact counts at distance 1 and 2.
+
+    Example: rmsim local-entropy --reference rbp --n 400 --jd .8 --seed 0 --out FILE.json --plot
+    """
+    import time
+
+    from rmsim.cli.report import SimulationReport
+    from rmsim.device import choose_device
+    from rmsim.dynamics import least_margins
+    from rmsim.network import Network
+    from rmsim.randomness import checked_seed
+    from rmsim.search.planted import neighbours_at
+    from rmsim.search.tap_entropy import local_entropy_around, reference_point
+
+    started = time.perf_counter()
+    if n is None:
+        raise InvalidInputError("n", "nothing", "given (--n NEURONS)")
+    if plot and (out is None or out.suffix == ".png"):
+        raise InvalidInputError(
+            "out",
+            "nothing" if out is None else str(out),
+            "given with --plot, a file other than .png",
+        )
+    distances, fields = numbers("d", d), numbers("gamma", gamma)
+    if distances[0] < 0 or distances[-1] > 1:
+        raise InvalidInputError("d", d, "distances from 0 to 1, as shares of the neurons")
+    chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
+    network = Network(checks.integer("n", n, 2), chain)
+    number, place = checked_seed(seed), choose_device(device)
+    source = reference if around is None else around
+    couplings, state = reference_point(network, source, seed=number, device=place)
+    curve = local_entropy_around(couplings, state, fields)
+    margin = least_margins(couplings, state.to(couplings.device)[None, None])
+    J = couplings.matrices[0].double().cpu().numpy()
+    counts = [neighbours_at(J, state.numpy(), network, k) for k in (1, 2)]
+    title = f"Fixed points around one ({source}) of {chain} with N = {network.n}"
+    document = {
+        "parameters": network.parameters() | {"reference": source},
+        "at_distance_1": counts[0],
+        "at_distance_2": counts[1],
+        "distances": list(distances),
+        "entropies": [curve.at(x) for x in distances],
+        "curve": {
+            "gamma": curve.gamma.tolist(),
+            "d": curve.d.tolist(),
+            "entropy": curve.entropy.tolist(),
+            "mutual": curve.mutual.tolist(),
+            "metastable": curve.metastable.tolist(),
+        },
+        "failed": [{"gamma": value, "status": why} for value, why in curve.failed],
+        "least_distance": float(curve.d[-1]),
+        "min_margin": float(margin),
+        "seed": number,
+        "device": str(place),
+        "dtype": "float64",
+        "wall_time": time.perf_counter() - started,
+    }
+    report = SimulationReport(title, document, _LOCAL_ENTROPY_MEANING)
+    if plot and out is not None:
+        report.to_json()  # no picture without a valid result
+        _plot(curve, title, out.with_suffix(".png"))
+    report.show(json, out)
+
+
+def _plot(curve: LocalEntropy, title: str, path: Path) -> None:
+    """Draw S against d."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(3.6, 2.8), layout="constrained")
+    axis = figure.subplots()
+    axis.plot(curve.d, curve.entropy, ".-", ms=3, lw=1)
+    axis.set(xlabel="$d$", ylabel="$S(d)$", xlim=(0, 0.5))
+    axis.set_title(title, fontsize=6)
+    with replacing(path, "plot") as temporary:
+        figure.savefig(temporary, dpi=200)

@@ -1,0 +1,178 @@
+"""How a search for fixed points ends: one status for every method, and one type of result.
+
+Failure is a result: each status has a name and says what to do about it. The numbers are those of
+stored sweeps and must not change; the names of version 0.1 are still read (`Status("solved")`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import torch
+
+#: Names in the output of version 0.1.
+_FORMER_NAMES = {
+    "solved": "fixed_point",
+    "unconverged": "cap",
+    "cycling": "cycle",
+    "settled": "converged",
+}
+
+
+class Status(IntEnum):
+    """How the search in one network ended, with a sentence on what to do about it.
+
+    Examples
+    --------
+    >>> import rmsim as rs
+    >>> rs.Status.CYCLE.label, rs.Status("unconverged").label
+    ('cycle', 'cap')
+    >>> print(rs.Status.MARGINAL.remedy)
+    Stable as simulated, but a margin is not positive in float64: use dtype float64.
+    """
+
+    remedy: str
+
+    def __new__(cls, value: int | str, remedy: str = "") -> Status:
+        """Make a member that carries its remedy."""
+        member = int.__new__(cls, value)
+        member._value_ = int(value)
+        member.remedy = remedy
+        return member
+
+    FIXED_POINT = (0, "A fixed point, every margin s_i h_i positive in float64.")
+    CYCLE = (
+        1,
+        "States, messages or signs repeat with a period above 1: use masked updates (p < 1) or "
+        "another start.",
+    )
+    CAP = (
+        2,
+        "No decision within the cap: raise max_iterations (max_sweeps), or reinforce more slowly.",
+    )
+    MARGINAL = (
+        3,
+        "Stable as simulated, but a margin is not positive in float64: use dtype float64.",
+    )
+    PARAMAGNET = (
+        4,
+        "All magnetisations are zero: the solution of belief propagation, a collapse of a search; "
+        "start from larger fields, or from a larger r0.",
+    )
+    POLARISED = (
+        5,
+        "Every spin is certain, but the state is not a fixed point: reinforce more slowly (smaller "
+        "dr), or use another start.",
+    )
+    DIVERGED = (
+        6,
+        "A number left the range of its type, the last finite state is returned: use dtype float64 "
+        "or smaller steps.",
+    )
+    CONVERGED = (
+        7,
+        "The equations hold with non-zero magnetisations: a solution of belief propagation; a "
+        "search is at rest where the signs are not a fixed point: use another start.",
+    )
+
+    @classmethod
+    def _missing_(cls, value: object) -> Status | None:
+        name = _FORMER_NAMES.get(str(value), str(value)).upper()
+        return cls.__members__.get(name)
+
+    @property
+    def label(self) -> str:
+        """Name in the output of a command."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """How the search for a fixed point ended in every network; all tensors are on the CPU.
+
+    The shape of the tensors is (samples,); that of :func:`rmsim.dynamics.relaxation.relax`, which
+    follows several states of each network, is (samples, starts).
+
+    Parameters
+    ----------
+    method : str
+        Name of the method, as in :func:`rmsim.search.methods.find_fixed_point`.
+    settings : mapping
+        Its settings, defaults included.
+    status : Tensor of int8
+        A :class:`Status` each.
+    iterations : Tensor of int64
+        Sweeps of the dynamics until the fixed point was reached (0 if it was the start), until the
+        cycle was closed, or the cap; iterations of the messages, all attempts together.
+    period : Tensor of int64
+        Sweeps after which the state returns: 1 for a fixed point, 0 if unknown.
+    attempts : Tensor of int64
+        Starts that were tried.
+    min_margin : Tensor, float64
+        Least s_i h_i of the final state, positive if and only if it is a fixed point.
+    unsatisfied : Tensor of int64
+        Neurons of the final state with s_i h_i <= 0 in float64.
+    state : Tensor of int8, (..., layers, n)
+        Final state, or the signs of the last magnetisations.
+    seed : int
+        Seed of the starts and masks.
+    device : str
+        Where it was computed.
+    quantities : mapping of str to Tensor
+        What only this method gives, for every network; NaN where it is not defined.
+
+    Examples
+    --------
+    >>> import rmsim as rs
+    >>> result = rs.find_fixed_point(rs.Network(100, rs.Chain(1, jd=2.0)), samples=3)
+    >>> result.solved.tolist(), result.unsatisfied.tolist()
+    ([True, True, True], [0, 0, 0])
+    >>> {rs.Status(int(status)).label for status in result.status}
+    {'fixed_point'}
+    """
+
+    method: str
+    settings: Mapping[str, object]
+    status: torch.Tensor
+    iterations: torch.Tensor
+    period: torch.Tensor
+    attempts: torch.Tensor
+    min_margin: torch.Tensor
+    unsatisfied: torch.Tensor
+    state: torch.Tensor
+    seed: int
+    device: str
+    quantities: Mapping[str, torch.Tensor] = field(default_factory=dict)
+
+    @property
+    def solved(self) -> torch.Tensor:
+        """Return which searches ended in a fixed point."""
+        return self.ended(Status.FIXED_POINT)
+
+    def ended(self, status: Status) -> torch.Tensor:
+        """Return which searches ended in `status`."""
+        return self.status == int(status)
+
+
+_TENSORS = ("status", "iterations", "period", "attempts", "min_margin", "unsatisfied", "state")
+
+
+def join_results(parts: Sequence[SearchResult], dim: int = 0) -> SearchResult:
+    """Return the results of several sets of samples as one, or of several starts (`dim` = 1)."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    tensors = {name: torch.cat([getattr(x, name) for x in parts], dim) for name in _TENSORS}
+    quantities = {
+        name: torch.cat([part.quantities[name] for part in parts], dim) for name in first.quantities
+    }
+    return SearchResult(
+        method=first.method,
+        settings=first.settings,
+        **tensors,
+        seed=first.seed,
+        device=first.device,
+        quantities=quantities,
+    )

@@ -1,0 +1,312 @@
+r"""All fixed points of one sample by branch and bound or by visiting every state.
+
+Work that would take too long is refused, with its expected duration. Branch and bound
+(:mod:`rmsim.enumeration.branch_and_bound`) is faster on one core at every size measured; visiting
+every state by products of K with blocks of states,
+
+.. math:: m_t = J_D + s_t (K s)_t \quad\text{for the } 2^{M-1} \text{ states with } s_{M} = +1,
+
+suits a GPU. Products in float32 only sort out states with a margin clearly below zero; the others
+are judged in float64 (:func:`rmsim.enumeration.branch_and_bound.fixed_point`), and the count is
+exact. For the products, row t is divided by |J_D| + sum_u |K_tu|, so that couplings of any size
+stay within float32.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+
+from rmsim.couplings.dense import draw_dense
+from rmsim.device import choose_device
+from rmsim.enumeration.branch_and_bound import (
+    TooManyStatesError,
+    forecast_nodes,
+    greedy_order,
+    judge,
+    search,
+    tolerances,
+)
+from rmsim.enumeration.overlaps import (
+    LARGEST,
+    MOST_SPINS,
+    Array,
+    FixedPoints,
+    Packed,
+    checked_couplings,
+    coupling_matrix,
+    scaled_up,
+)
+from rmsim.network import Network
+from rmsim.randomness import checked_seed
+from rmsim.states import Numbers
+from rmtheory.base import checks
+from rmtheory.base.errors import InvalidInputError
+
+Method = Literal["branch-and-bound", "dense"]
+
+#: A call that needs more nodes than this has to be forced: about a quarter of an hour.
+MOST_NODES = 2e10
+
+#: Nodes per second on one core, for the expected duration (``make bench``).
+NODES_PER_SECOND: dict[Method, float] = {"branch-and-bound": 3e7, "dense": 1e7}
+
+#: Random descents for a forecast of the nodes: within 15 % on 54 samples of up to 5 layers.
+_DESCENTS = 4000
+
+#: States kept unless more are allowed: 0.8 GB.
+MOST_STATES = 100_000_000
+
+
+def enumerate_fixed_points(
+    network: Network | Numbers,
+    jd: float | None = None,
+    lam_left: float | None = None,
+    lam_right: float | None = None,
+    *,
+    sample: int = 0,
+    seed: int = 0,
+    keep_states: bool = False,
+    method: Method = "branch-and-bound",
+    device: str | torch.device = "cpu",
+    force: bool = False,
+    most_states: int = MOST_STATES,
+) -> FixedPoints:
+    """Find every fixed point of one sample: all margins s h strictly positive.
+
+    A common positive factor of J, J_D and the lambdas changes nothing, whatever its size.
+
+    Parameters
+    ----------
+    network : Network, or array_like, Tensor or path of an .npy file
+        A network, whose couplings are drawn or your own, or just J: (layers, n, n), or (n, n) for
+        one layer, with a zero diagonal.
+    jd : float
+        Self-coupling J_D; a network has its own.
+    lam_left, lam_right : float
+        Couplings to the previous and to the next layer, 0 by default; a network has its own.
+    sample, seed : int
+        Which disorder sample of a network, as drawn on a CPU.
+    keep_states : bool
+        Keep the states; otherwise only count them, in memory that does not grow.
+    method : {"branch-and-bound", "dense"}
+        One core and few states, or every state by products on `device`.
+    device : str or torch.device
+        For the dense method.
+    force : bool
+        Start however long it will take.
+    most_states : int
+        Refuse to keep more states than this.
+
+    Raises
+    ------
+    InvalidInputError
+        Beyond 64 spins, or 2e10 nodes without `force`; the text says how long it would take.
+
+    Examples
+    --------
+    >>> import rmsim as rs
+    >>> found = rs.enumerate_fixed_points([[0.0, 1.0], [1.0, 0.0]], jd=0.5, keep_states=True)
+    >>> found.count, sorted(found.states.reshape(2, 2).tolist())
+    (2, [[-1, -1], [1, 1]])
+    >>> network = rs.Network(12, rs.Chain(1, jd=1.0))
+    >>> found = rs.enumerate_fixed_points(network, keep_states=True)
+    >>> again = rs.relax(network, found.states[None])
+    >>> found.count > 0, bool(again.solved.all())
+    (True, True)
+    """
+    if method not in get_args(Method):
+        raise InvalidInputError("method", method, f"one of {', '.join(get_args(Method))}")
+    allowed_states = checks.integer("most_states", most_states, 1)
+    place = choose_device(device)
+    given = {"jd": jd, "lam_left": lam_left, "lam_right": lam_right}
+    if isinstance(network, Network):
+        for name, value in given.items():
+            if value is not None:
+                raise InvalidInputError(name, value, "left out: the network has its own")
+        given = {name: getattr(network, name) for name in given}
+        check_spins(network.n, network.layers, method)
+        number = checks.integer("sample", sample, 0)
+        couplings = checked_couplings(draw_couplings(network, seed, number))
+    else:
+        if jd is None:
+            raise InvalidInputError("jd", "nothing", "given with J")
+        couplings = checked_couplings(network)
+    diagonal, left, right = (
+        _coupling(name, 0.0 if value is None else value) for name, value in given.items()
+    )
+    layers, n, _ = couplings.shape
+    check_spins(n, layers, method)
+    K, diagonal = scaled_up(coupling_matrix(couplings, left, right), diagonal)
+    started = time.perf_counter()
+    if method == "dense":
+        if not force:
+            check_nodes(2.0 ** (n * layers - 1), n, layers, method=method)
+        result = search_dense(K, diagonal, place, keep_states, allowed_states)
+    else:
+        order = greedy_order(K, diagonal)
+        if not force and 2.0 ** K.shape[0] > MOST_NODES:  # else a forecast is not worth its time
+            check_nodes(forecast_nodes(K, diagonal, order, _DESCENTS), n, layers)
+        result = search(K, diagonal, keep_states, allowed_states, order)
+    count, packed, nodes, near_ties = result
+    seconds = time.perf_counter() - started
+    return FixedPoints(n, layers, count, packed, nodes, near_ties, method, seconds)
+
+
+def draw_couplings(network: Network, seed: int, k: int) -> Array:
+    """Draw the dense couplings (layers, n, n) of sample k in float64."""
+    drawn = draw_dense(network, checked_seed(seed), range(k, k + 1), dtype=torch.float64)
+    return drawn.matrices[0].numpy()
+
+
+def check_spins(n: int, layers: int, method: Method = "branch-and-bound") -> None:
+    """Refuse networks whose states do not fit into one integer; `force` does not help."""
+    most = MOST_SPINS if method == "branch-and-bound" else MOST_SPINS_DENSE
+    if n * layers > most:
+        allowed = f"such that n times layers is at most {most}: more spins cannot be enumerated"
+        raise InvalidInputError("n", n, f"{allowed} (layers = {layers})")
+
+
+def check_nodes(
+    nodes: float, n: int, layers: int, samples: int = 1, method: Method = "branch-and-bound"
+) -> None:
+    """Refuse work that takes too long, with its expected duration and how to run it anyway."""
+    if nodes > MOST_NODES:
+        what = f"{samples} samples of " if samples > 1 else ""
+        time_needed = duration(nodes / NODES_PER_SECOND[method])
+        cost = f"{nodes:.1g} nodes, {time_needed} on one core"
+        raise InvalidInputError(
+            "n", n,
+            f"smaller, or forced (force=True, --force): {what}{n * layers} spins with these "
+            f"couplings need about {cost} (the limit is {MOST_NODES:.0e} nodes)",
+        )  # fmt: skip
+
+
+def forecast(J: ArrayLike, jd: float, lam_left: float = 0.0, lam_right: float = 0.0) -> float:
+    """Nodes that branch and bound will visit for one sample, to some 15 %."""
+    K, diagonal = scaled_up(coupling_matrix(J, lam_left, lam_right), jd)
+    return forecast_nodes(K, diagonal, greedy_order(K, diagonal), _DESCENTS)
+
+
+def _coupling(name: str, value: object) -> float:
+    """Return J_D or a lambda, as large as the entries of J may be."""
+    number = float(checks.exact_real(name, value))
+    if not abs(number) <= LARGEST:
+        raise InvalidInputError(name, number, f"at most {LARGEST} in size")
+    return number
+
+
+def duration(seconds: float) -> str:
+    """Say a time in the unit that suits it.
+
+    Examples
+    --------
+    >>> duration(40), duration(7300), duration(1e7)
+    ('40 s', '2 h', '116 days')
+    """
+    for limit, unit, name in ((100, 1, "s"), (6000, 60, "min"), (1e5, 3600, "h")):
+        if seconds < limit:
+            return f"{seconds / unit:.2g} {name}"
+    days = seconds / 86400
+    return f"{days:.0f} days" if days < 1e4 else "many years"
+
+
+# Every state, by products on any device.
+
+#: Largest number of spins whose states are indices of a tensor.
+MOST_SPINS_DENSE = 62
+
+#: Logarithm of the states of a block: the cache of a core, or enough work for a GPU, which waits
+#: for the survivors once per block.
+_BLOCK_BITS = {"cpu": 15, "cuda": 21}
+
+
+def search_dense(
+    K: Array,
+    jd: float,
+    device: torch.device,
+    keep: bool,
+    most_states: int,
+    first: int = 0,
+    last: int | None = None,
+) -> tuple[int, Packed | None, int, int]:
+    """Find all fixed points of the network K by visiting all states.
+
+    Parameters
+    ----------
+    K, jd, keep, most_states
+        As for :func:`rmsim.enumeration.branch_and_bound.search`.
+    device : torch.device
+        Where the products run.
+    first, last : int
+        Visit only the states of these numbers (their bits; the last spin is +1), by default all
+        2^(M-1): a share of the work for one device of several, or for a measurement.
+
+    Returns
+    -------
+    count, states, nodes, near_ties
+        As for :func:`rmsim.enumeration.branch_and_bound.search`; nodes are the states visited.
+    """
+    spins = K.shape[0]
+    last = 1 << (spins - 1) if last is None else last
+    dtype = screening_dtype(device)
+    size = np.abs(K).sum(axis=1) + abs(jd)
+    size[size == 0] = 1.0
+    # A state goes on unless a margin, in units of its size, lies below zero by more than the
+    # rounding of the terms and of their sum.
+    threshold = -2.0 * (spins + 3) * torch.finfo(dtype).eps
+    couplings = torch.as_tensor(K / size[:, None], dtype=dtype, device=device)
+    own = torch.as_tensor(jd / size[:, None], dtype=dtype, device=device)
+    low = min(_BLOCK_BITS.get(device.type, _BLOCK_BITS["cuda"]), spins - 1)
+    block = 1 << low
+    # One state per column. The lower spins run through all states, the same in every block.
+    states = _signs(torch.arange(block, device=device), low, dtype)
+    states = torch.cat([states, torch.ones((spins - low, block), dtype=dtype, device=device)])
+    fields = torch.empty_like(states)
+    tolerance = tolerances(K, jd)
+    top = 1 << (spins - 1)
+    kept: list[Packed] = []
+    count = near_ties = 0
+    for start in range(first - first % block, last, block):
+        upper = torch.tensor([(start | top) >> low], device=device)
+        states[low:] = _signs(upper, spins - low, dtype)
+        torch.mm(couplings, states, out=fields)
+        alive = fields.mul_(states).add_(own).amin(dim=0) > threshold
+        numbers = torch.nonzero(alive)[:, 0].cpu().numpy() + start
+        numbers = numbers[(numbers >= first) & (numbers < last)]
+        words = numbers.astype(np.uint64) | np.uint64(top)
+        good, close = judge(K, jd, words, tolerance)
+        near_ties += int(close)
+        count += int(good.sum())
+        if keep:
+            kept.append(words[good])
+            if 2 * count > most_states:
+                raise TooManyStatesError(
+                    f"more than {most_states} fixed points; count them without keeping them, "
+                    f"or raise most_states"
+                )
+    packed = None
+    if keep:
+        half = np.concatenate([np.empty(0, dtype=np.uint64), *kept])
+        packed = np.concatenate([half, half ^ np.uint64((1 << spins) - 1)])
+    return 2 * count, packed, last - first, near_ties
+
+
+def screening_dtype(device: torch.device) -> torch.dtype:
+    """float32, unless torch may multiply it on `device` with fewer digits than it has."""
+    backend = torch.backends.cuda if device.type == "cuda" else torch.backends.mkldnn
+    if hasattr(backend.matmul, "fp32_precision"):  # torch 2.9 and later
+        exact = backend.matmul.fp32_precision in ("none", "ieee")
+    else:
+        exact = torch.get_float32_matmul_precision() == "highest"
+    return torch.float32 if exact else torch.float64
+
+
+def _signs(numbers: torch.Tensor, bits: int, dtype: torch.dtype) -> torch.Tensor:
+    """The lowest `bits` of every number as spins, one number per column."""
+    shifts = torch.arange(bits, device=numbers.device)
+    return ((numbers >> shifts[:, None]) & 1).to(dtype).mul_(2).sub_(1)

@@ -1,0 +1,149 @@
+r"""Couplings of the user's own, wherever drawn ones go: :meth:`rmsim.network.Network.from_array`.
+
+One check at the door: J is real, finite and square, and its diagonal is zero, since the
+self-coupling J_D is an argument of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from scipy import sparse
+
+from rmsim.states import Numbers, tensor_of
+from rmtheory.base.errors import InvalidInputError
+
+#: Largest coupling: its sums stay within float32.
+MOST_COUPLING = 1e30
+
+_SHAPES = "a square matrix (n, n), or (layers, n, n) for a chain"
+
+
+class GivenRows(NamedTuple):
+    """J of a sparse network: the entries of each row, rows of all layers one after another."""
+
+    bounds: torch.Tensor
+    columns: torch.Tensor
+    values: torch.Tensor
+
+
+@dataclass(frozen=True)
+class Given:
+    """J of one network, dense or as compressed rows; equal if the numbers are.
+
+    Parameters
+    ----------
+    weights : Tensor, (layers, n, n), or GivenRows
+        J[l, i, j] acts from neuron j on neuron i of layer l.
+    layers, n : int
+        Size.
+    rho : float
+        1 if J is dense, otherwise the share of entries off the diagonal.
+    symmetric : bool
+        Whether J_ij = J_ji in all layers.
+    digest : str
+        SHA-256 of the numbers, by which runs are distinguished.
+    """
+
+    weights: torch.Tensor | GivenRows = field(repr=False, compare=False)
+    layers: int
+    n: int
+    rho: float
+    symmetric: bool
+    digest: str
+
+    def check_samples(self, samples: range) -> None:
+        """Refuse other disorder samples than number 0."""
+        if samples != range(1):
+            allowed = "1: couplings that are given are one network"
+            raise InvalidInputError("samples", str(samples), allowed)
+
+
+def given_couplings(J: Numbers | sparse.sparray | Sequence[Any]) -> Given:
+    """Return J after the check at the door.
+
+    Parameters
+    ----------
+    J : array_like, Tensor or .npy file, (n, n) or (layers, n, n); scipy sparse matrix, or one per \
+layer
+        J[l, i, j] acts from neuron j on neuron i of layer l; zero diagonal.
+    """
+    parts = J if isinstance(J, (list, tuple)) and any(map(sparse.issparse, J)) else [J]
+    if any(map(sparse.issparse, parts)):
+        return _given_rows(parts)
+    matrices = checked_matrices("J", tensor_of("J", J), MOST_COUPLING)  # type: ignore[arg-type]
+    # A copy: what becomes of the user's array later is not this network.
+    matrices = matrices.clone() if matrices.is_floating_point() else matrices.double()
+    layers, n, _ = matrices.shape
+    symmetric = all(torch.equal(matrix, matrix.T) for matrix in matrices) and bool(matrices.any())
+    exact = matrices.cpu().double()
+    digest = hashlib.sha256(repr(tuple(exact.shape)).encode())
+    for matrix in exact:
+        digest.update(np.ascontiguousarray(matrix.numpy()).data)
+    return Given(matrices, layers, n, 1.0, symmetric, digest.hexdigest())
+
+
+def checked_matrices(name: str, J: torch.Tensor, most: float) -> torch.Tensor:
+    """Return J as (layers, n, n); refuse what is not square, finite and zero on its diagonal."""
+    shape = tuple(J.shape)
+    if len(shape) not in (2, 3) or shape[-1] != shape[-2] or 0 in shape:
+        raise InvalidInputError(name, f"of shape {shape}", _SHAPES)
+    _check_size(name, J, most)
+    if bool(J.diagonal(dim1=-2, dim2=-1).any()):
+        raise InvalidInputError(name, "another diagonal", _DIAGONAL)
+    return J if len(shape) == 3 else J.unsqueeze(0)
+
+
+_DIAGONAL = "zero on its diagonal: the self-coupling J_D is an argument of its own, jd"
+
+
+def _check_size(name: str, values: torch.Tensor, most: float) -> None:
+    if not values.numel():
+        return
+    low, high = torch.aminmax(values)
+    if not (float(low) >= -most and float(high) <= most):  # false for nan, too
+        allowed = f"finite, and at most {most:g} in size"
+        raise InvalidInputError(name, "a larger or undefined entry", allowed)
+
+
+def _given_rows(parts: Sequence[Any]) -> Given:
+    """Return the compressed rows of scipy's sparse matrices, one for each layer."""
+    if not all(map(sparse.issparse, parts)):
+        raise InvalidInputError("J", "sparse and dense layers", "one or the other in all layers")
+    layers = [sparse.csr_array(part, copy=True) for part in parts]
+    shapes = {layer.shape for layer in layers}
+    n = int(layers[0].shape[0])
+    if shapes != {(n, n)} or n < 1:
+        raise InvalidInputError("J", f"of shapes {sorted(shapes)}", _SHAPES)
+    for layer in layers:
+        layer.sum_duplicates()
+        layer.eliminate_zeros()
+        _check_size("J", tensor_of("J", layer.data), MOST_COUPLING)
+        if layer.diagonal().any():
+            raise InvalidInputError("J", "another diagonal", _DIAGONAL)
+    count = sum(layer.nnz for layer in layers)
+    if not count:
+        raise InvalidInputError("J", "no entry", "a matrix with entries, if it is sparse")
+    values = np.concatenate([layer.data for layer in layers])
+    if values.dtype.kind != "f":
+        values = values.astype(np.float64)
+    symmetric = all(abs(layer - layer.T).max() == 0 for layer in layers)
+    if count == len(layers) * n * (n - 1):  # every entry is there: no reason for compressed rows
+        return given_couplings(np.stack([layer.toarray() for layer in layers]))
+    starts = np.cumsum([0, *(layer.nnz for layer in layers)])
+    bounds = np.concatenate(
+        [[0], *(layer.indptr[1:] + first for layer, first in zip(layers, starts, strict=False))]
+    )
+    indices = np.concatenate([layer.indices for layer in layers])
+    arrays = (bounds.astype(np.int64), indices.astype(np.int32), values)
+    digest = hashlib.sha256(repr((len(layers), n)).encode())
+    for array in (*arrays[:2], values.astype(np.float64)):
+        digest.update(np.ascontiguousarray(array).data)
+    rows = GivenRows(*map(torch.from_numpy, arrays))
+    rho = count / (len(layers) * n * (n - 1))
+    return Given(rows, len(layers), n, rho, symmetric, digest.hexdigest())

@@ -1,0 +1,65 @@
+"""Searches for fixed points: the dynamics, belief propagation, and the methods built on it."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rmsim.search.amp import Beliefs, belief_propagation, random_fields
+    from rmsim.search.dense_bp import dense_belief_propagation
+    from rmsim.search.focusing import FocusedPoint, focus
+    from rmsim.search.likelihood import Rate, log_likelihood, optimise
+    from rmsim.search.methods import METHODS, Method, find_fixed_point
+    from rmsim.search.planted import Planted, neighbours_at, pair_flips, plant, single_flips
+    from rmsim.search.reinforced import Schedule, reinforce
+    from rmsim.search.tap_entropy import (
+        SOURCES,
+        LocalEntropy,
+        local_entropy_around,
+        reference_point,
+    )
+else:
+    from rmtheory.base.lazy import lazy_exports
+
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            ".amp": ["Beliefs", "belief_propagation", "random_fields"],
+            ".dense_bp": ["dense_belief_propagation"],
+            ".focusing": ["FocusedPoint", "focus"],
+            ".likelihood": ["Rate", "log_likelihood", "optimise"],
+            ".tap_entropy": [
+                "LocalEntropy",
+                "SOURCES",
+                "local_entropy_around",
+                "reference_point",
+            ],
+            ".methods": ["METHODS", "Method", "find_fixed_point"],
+            ".planted": ["Planted", "neighbours_at", "pair_flips", "plant", "single_flips"],
+            ".reinforced": ["Schedule", "reinforce"],
+        },
+    )
+
+__all__ = [
+    "METHODS",
+    "SOURCES",
+    "Beliefs",
+    "FocusedPoint",
+    "LocalEntropy",
+    "Method",
+    "Planted",
+    "Rate",
+    "Schedule",
+    "belief_propagation",
+    "dense_belief_propagation",
+    "find_fixed_point",
+    "focus",
+    "local_entropy_around",
+    "log_likelihood",
+    "neighbours_at",
+    "optimise",
+    "pair_flips",
+    "plant",
+    "random_fields",
+    "reference_point",
+    "reinforce",
+    "single_flips",
+]

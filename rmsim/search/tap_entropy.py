@@ -1,0 +1,254 @@
+r"""Local entropy around a given fixed point of a single network, by the TAP free entropy.
+
+Fixed points s are weighted by their overlap with the given one, sigma:
+
+.. math:: \Phi(\gamma) = \log \sum_{s\ \text{fixed}} e^{\gamma \sigma \cdot s}, \qquad
+    1 - 2d = \frac{\langle \sigma \cdot s \rangle}{N}, \qquad
+    S(d) = \frac{\Phi - \gamma \langle \sigma \cdot s \rangle}{N}, \qquad
+    \frac{dS}{dd} = 2 \gamma .
+
+Message passing with the field gamma sigma gives Phi and the magnetisations (see
+:func:`rmsim.search.amp.functional`); gamma is scanned upwards from 0, where d = 1/2 and S is the
+entropy of all fixed points. The sum contains sigma itself, so that S >= 2 gamma d; where message
+passing stays below, it follows the fixed points at d although sigma alone outweighs them all: Phi
+is that of this metastable branch, S(d) is still their entropy. Close to an isolated fixed point the
+equations do not converge: the curve ends there, and says so. A few flips away TAP may be off by a
+factor of two: at distances 1 and 2 count the fixed points instead,
+:func:`rmsim.search.planted.neighbours_at`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.interpolate import CubicHermiteSpline
+
+from rmsim.couplings.dense import DenseChain, draw_dense
+from rmsim.device import choose_device, choose_dtype
+from rmsim.dynamics.status import Status
+from rmsim.dynamics.sweeps import least_margins
+from rmsim.network import Network
+from rmsim.randomness import checked_seed, generator
+from rmsim.search.amp import belief_propagation, check_independent, dense_couplings
+from rmsim.search.methods import find_fixed_point
+from rmsim.search.planted import plant
+from rmsim.states import Numbers, checked_states
+from rmtheory.base import checks
+from rmtheory.base.errors import InvalidInputError, NotConvergedError
+
+Array = NDArray[np.float64]
+
+#: Fields that are scanned by default; d is below 0.001 at the last ones.
+GAMMAS = tuple(round(0.05 * k, 2) for k in range(61))
+
+#: Fields in a row without convergence after which larger ones are not tried.
+_PATIENCE = 3
+
+#: Where a reference point may come from.
+SOURCES = ("dynamics", "rbp", "likelihood", "planted")
+
+#: New starts of a method that fails to give a reference point.
+_RESTARTS = 20
+
+#: Largest residual that counts as convergence: far below the errors of TAP itself.
+_TOLERANCE = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class LocalEntropy:
+    """S(d) around a fixed point, where message passing converged.
+
+    Parameters
+    ----------
+    gamma, d, entropy : ndarray
+        Field, distance per neuron, and entropy per neuron; gamma grows, d falls.
+    mutual : ndarray
+        Distance (1 - <m^2>)/2 between two of the fixed points at d, which is the d of the theory's
+        S_I*(d); at most 2d(1 - d).
+    failed : tuple of (float, str)
+        Fields that were tried without convergence, and what happened there.
+    """
+
+    gamma: Array
+    d: Array
+    entropy: Array
+    mutual: Array
+    failed: tuple[tuple[float, str], ...]
+
+    @property
+    def metastable(self) -> NDArray[np.bool_]:
+        """Where sigma alone outweighs the fixed points at d: S < 2 gamma d."""
+        return np.asarray(self.entropy < 2 * self.gamma * self.d)
+
+    def at(self, distance: float) -> float | None:
+        """Return S at a distance, None if the curve does not reach it.
+
+        Between two fields S is the cubic with the slopes 2 gamma, which are exact.
+        """
+        d, s, gamma = self.d[::-1], self.entropy[::-1], self.gamma[::-1]
+        if not d[0] <= distance <= d[-1]:
+            return None
+        if len(d) == 1:
+            return float(s[0])
+        return float(CubicHermiteSpline(d, s, 2 * gamma)(distance))
+
+
+def local_entropy_around(
+    network: Network | DenseChain,
+    state: Numbers,
+    gammas: Sequence[float] = GAMMAS,
+    *,
+    sample: int = 0,
+    seed: int = 0,
+    dtype: str | torch.dtype = "float32",
+    device: str | torch.device = "auto",
+    variances: str = "rank-one",
+    max_iterations: int = 300,
+) -> LocalEntropy:
+    """Return S(d) around the fixed point `state` of one network.
+
+    Parameters
+    ----------
+    network : Network or DenseChain
+        A network, whose couplings are drawn or your own (:meth:`Network.from_array`), or the dense
+        couplings of a single sample.
+    state : array_like, Tensor or path of an .npy file, (layers, n)
+        The fixed point.
+    gammas : sequence of float
+        Fields, finite and at least 0, in any order.
+    sample, seed : int
+        Which disorder sample of a network.
+    dtype, device
+        Precision and place of the couplings of a network, as where the fixed point was found;
+        everything is computed in float64.
+    variances : str
+        ``rank-one`` or ``exact``, see :class:`rmsim.search.amp.Products`.
+    max_iterations : int
+        The cap at every field.
+
+    Raises
+    ------
+    NotConvergedError
+        If message passing converges at no field.
+
+    Examples
+    --------
+    >>> import rmsim as rs
+    >>> network = rs.Network(400, rs.Chain(1, jd=0.8))
+    >>> found = rs.find_fixed_point(network, "rbp")
+    >>> around = rs.local_entropy_around(network, found.state[0], [0, 0.5, 1.0])
+    >>> bool(around.d[0] > 0.45), bool((around.entropy > 0).all())  # all fixed points at gamma = 0
+    (True, True)
+    """
+    number = checks.integer("sample", sample, 0)
+    couplings = dense_couplings(network, range(number, number + 1), seed, dtype, device)
+    if couplings.samples != 1:
+        raise InvalidInputError("couplings", f"{couplings.samples} samples", "a single sample")
+    fields = _checked(gammas)
+    cap = checks.integer("max_iterations", max_iterations, 1)
+    exact = DenseChain(
+        couplings.matrices.double(), couplings.jd, couplings.lam_left, couplings.lam_right
+    )
+    sigma = checked_states("state", state).to(couplings.device).double()
+    if sigma.numel() != exact.layers * exact.n:
+        allowed = f"of shape {(exact.layers, exact.n)}"
+        raise InvalidInputError("state", str(tuple(sigma.shape)), allowed)
+    sigma = sigma.reshape(1, exact.layers, exact.n)
+    if not bool((least_margins(exact, sigma[None]) > 0).all()):
+        raise InvalidInputError("state", "another state", "a fixed point of these couplings")
+    return _scan(exact, sigma, fields, variances, cap)
+
+
+def _scan(
+    couplings: DenseChain, sigma: torch.Tensor, fields: list[float], variances: str, cap: int
+) -> LocalEntropy:
+    """Follow the solution as the field grows, each from the one before."""
+    start = torch.zeros_like(sigma)
+    points: list[tuple[float, float, float, float]] = []
+    failed: list[tuple[float, str]] = []
+    in_a_row = 0
+    for gamma in fields:
+        beliefs = belief_propagation(
+            couplings,
+            start=start,
+            field=gamma * sigma,
+            variances=variances,
+            max_iterations=cap,
+            tolerance=_TOLERANCE,
+        )
+        if not bool(beliefs.converged):
+            failed.append((gamma, Status(int(beliefs.status)).label))
+            in_a_row += 1
+            if in_a_row == _PATIENCE:
+                break
+            continue
+        in_a_row, start = 0, beliefs.messages.h
+        d = float((1 - (sigma * beliefs.m).mean()) / 2)
+        if points and d >= points[-1][1]:  # dd/dgamma < 0 for any measure: another solution
+            failed.append((gamma, "not monotonic"))
+            continue
+        mutual = float((1 - beliefs.m.square().mean()) / 2)
+        points.append((gamma, d, float(beliefs.entropy) / sigma.numel(), mutual))
+    if not points:
+        raise NotConvergedError(f"message passing around the fixed point: {failed[-1][1]}")
+    gamma, d, entropy, mutual = np.array(points).T
+    return LocalEntropy(gamma, d, entropy, mutual, tuple(failed))
+
+
+def _checked(gammas: Sequence[float]) -> list[float]:
+    values = sorted({float(checks.exact_real("gamma", gamma)) for gamma in gammas})
+    if not values or values[0] < 0:
+        raise InvalidInputError("gamma", str(list(gammas)), "fields that are at least 0")
+    return values
+
+
+def reference_point(
+    network: Network,
+    source: str = "planted",
+    *,
+    seed: int = 0,
+    dtype: str | torch.dtype = "float32",
+    device: str | torch.device = "auto",
+) -> tuple[DenseChain, torch.Tensor]:
+    """Return the couplings of one network and a fixed point (layers, n) of it: the reference point.
+
+    A planted one is typical: it has its own couplings, in float64, drawn on the CPU. The methods
+    search disorder sample 0, all the same one. The couplings are on the device, the state is on
+    the CPU.
+
+    Parameters
+    ----------
+    network : Network
+        Dense and not symmetric.
+    source : str
+        One of :data:`SOURCES`.
+    seed : int
+        Seed of couplings and starts.
+    dtype, device
+        Precision and place of drawn couplings.
+
+    Raises
+    ------
+    NotConvergedError
+        If the method finds no fixed point.
+    """
+    if source not in SOURCES:
+        raise InvalidInputError("reference", source, f"one of {', '.join(SOURCES)}")
+    check_independent(network)
+    number, place, kind = checked_seed(seed), choose_device(device), choose_dtype(dtype)
+    if source == "planted":
+        sample = plant(network, generator(number, 0, 0))
+        matrices = torch.as_tensor(sample.J, device=place)[None]
+        couplings = DenseChain(matrices, network.jd, network.lam_left, network.lam_right)
+        return couplings, torch.as_tensor(sample.state)
+    couplings = draw_dense(network, number, range(1), dtype=kind, device=place)
+    result = find_fixed_point(couplings, source, seed=number, restarts=_RESTARTS)
+    if not bool(result.solved):
+        status = Status(int(result.status))
+        reason = f"{status.label} after {int(result.iterations)} iterations, {_RESTARTS} restarts"
+        raise NotConvergedError(f"{source} found no fixed point: {reason}")
+    return couplings, result.state[0]

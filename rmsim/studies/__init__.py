@@ -1,0 +1,87 @@
+"""What is swept, fitted, compared and drawn: thresholds, capacity, landscape, trained networks."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rmsim.studies.attractor_paths import (
+        Curvature,
+        Displacement,
+        curvature,
+        displacement,
+        path,
+        trajectory_distances,
+    )
+    from rmsim.studies.capacity import Protocol, Trials, run_trials
+    from rmsim.studies.capacity_sweep import Capacity, CapacityStatus, p_max
+    from rmsim.studies.convergence import Design, Thresholds, thresholds
+    from rmsim.studies.landscape_survey import Survey, landscape, survey
+    from rmsim.studies.success_curves import (
+        Crossing,
+        CrossingStatus,
+        Limit,
+        Trend,
+        crossing,
+        fit_trends,
+        limit_of,
+    )
+    from rmsim.studies.trained_networks import benchmark, trained
+else:
+    from rmtheory.base.lazy import lazy_exports
+
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            ".attractor_paths": [
+                "Curvature",
+                "Displacement",
+                "curvature",
+                "displacement",
+                "path",
+                "trajectory_distances",
+            ],
+            ".capacity": ["Protocol", "Trials", "run_trials"],
+            ".capacity_sweep": ["Capacity", "CapacityStatus", "p_max"],
+            ".convergence": ["Design", "Thresholds", "thresholds"],
+            ".landscape_survey": ["Survey", "landscape", "survey"],
+            ".success_curves": [
+                "Crossing",
+                "CrossingStatus",
+                "Limit",
+                "Trend",
+                "crossing",
+                "fit_trends",
+                "limit_of",
+            ],
+            ".trained_networks": ["benchmark", "trained"],
+        },
+    )
+
+__all__ = [
+    "Capacity",
+    "CapacityStatus",
+    "Crossing",
+    "CrossingStatus",
+    "Curvature",
+    "Design",
+    "Displacement",
+    "Limit",
+    "Protocol",
+    "Survey",
+    "Thresholds",
+    "Trend",
+    "Trials",
+    "benchmark",
+    "crossing",
+    "curvature",
+    "displacement",
+    "fit_trends",
+    "landscape",
+    "limit_of",
+    "p_max",
+    "path",
+    "run_trials",
+    "survey",
+    "thresholds",
+    "trained",
+    "trajectory_distances",
+]

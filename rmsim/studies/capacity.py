@@ -1,0 +1,410 @@
+r"""Hetero-association: chains of one shape learn random pairs x -> y (paper, SM-D).
+
+.. math::
+    h^l = J^l s^l + \lambda s^{l-1} + \lambda s^{l+1}, \qquad
+    J^l_{ij} \mathrel{+}= \eta \sum_\mu s_i s_j\, 1[s_i \tilde h_i \le \kappa],
+    \quad \eta = \frac{\eta_0}{\sqrt{N B}},
+
+with :math:`\lambda_x x` in the place of :math:`\lambda s^0` and, while the target is shown,
+:math:`\lambda_y y` in the place of :math:`\lambda s^{L+1}`; J_ii = J_D is never changed. The
+capacity is that of the last layer, whose state is compared with y.
+
+The paper gives no settings for this task. Two protocols are named here:
+
+``printed``
+    The paper's words: the target is removed and a free phase follows, the rule stabilises what it
+    ends in, in the whole field, and at inference all layers act on each other. Neurons are updated
+    with probability p, as the paper does in chains.
+``reconstruction``
+    What shows the paper's growth of capacity with depth: no free phase, and the field from the
+    right, :math:`\lambda s^{l+1}`, is left out of :math:`\tilde h` and of inference.
+
+Several trials, each with its own number P of pairs, are computed at once: states have the shape
+(trials, layers, patterns, n), couplings (trials, layers, n, n). Trials that have learnt their pairs
+are dropped.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from rmsim.dynamics.active import ActiveSet, Index, PerNetwork, Search
+from rmsim.randomness import fill_normal_, generator
+from rmsim.states import sign_or_neutral
+from rmtheory.base import checks
+from rmtheory.base.errors import InvalidInputError
+
+Array = NDArray[np.float64]
+
+#: The share of the patterns that need not be recalled.
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """All choices of the protocol.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    right_in_rule, right_at_inference : bool
+        Whether the field from the right counts in the rule and acts at inference.
+    free_sweeps : int
+        Sweeps without target after those with it; 0 for no free phase.
+    p : float
+        Chance of a neuron to be updated in a sweep.
+    lam, lam_x, lam_y, jd, kappa, eta : float
+        Couplings of layers, input and target, self-coupling, margin, rate before scaling.
+    batch : int
+        Patterns learnt together.
+    clamped_sweeps, inference_sweeps : int
+        Most sweeps with target, and at inference, where L more are made.
+    check_every, max_epochs : int
+        Epochs between two measurements of the overlaps, and at most.
+    enough : float
+        Training ends once the 5th percentile of the overlaps reaches it.
+    """
+
+    name: str
+    right_in_rule: bool
+    right_at_inference: bool
+    free_sweeps: int
+    p: float = 1.0
+    lam: float = 1.5
+    lam_x: float = 2.0
+    lam_y: float = 4.0
+    jd: float = 0.1
+    kappa: float = 1.5
+    eta: float = 0.03
+    batch: int = 16
+    clamped_sweeps: int = 12
+    inference_sweeps: int = 36
+    check_every: int = 10
+    max_epochs: int = 300
+    enough: float = 0.99
+
+    def __post_init__(self) -> None:
+        for name, least in (
+            ("free_sweeps", 0),
+            ("batch", 1),
+            ("clamped_sweeps", 1),
+            ("inference_sweeps", 1),
+            ("check_every", 1),
+            ("max_epochs", 1),
+        ):
+            checks.integer(name, getattr(self, name), least)
+        if not 0 < self.p <= 1:
+            raise InvalidInputError("p", self.p, "a probability above 0, at most 1")
+
+
+RECONSTRUCTION = Protocol(
+    "reconstruction", right_in_rule=False, right_at_inference=False, free_sweeps=0
+)
+PRINTED = Protocol("printed", right_in_rule=True, right_at_inference=True, free_sweeps=12, p=0.8)
+
+PROTOCOLS = {protocol.name: protocol for protocol in (RECONSTRUCTION, PRINTED)}
+
+
+def protocol_named(name: str) -> Protocol:
+    """Return the protocol called `name`."""
+    if name not in PROTOCOLS:
+        raise InvalidInputError("protocol", name, f"one of {', '.join(PROTOCOLS)}")
+    return PROTOCOLS[name]
+
+
+# Dynamics and rule.
+
+
+def local_field(
+    protocol: Protocol, j: torch.Tensor, s: torch.Tensor, x: torch.Tensor, *, right: bool
+) -> torch.Tensor:
+    """Return J s with J_D on the diagonal, the field from the left, and that from the right.
+
+    Parameters
+    ----------
+    j, s, x : Tensor
+        Couplings (trials, layers, n, n), states (trials, layers, patterns, n) and inputs (trials,
+        patterns, n).
+    right : bool
+        Whether the next layer acts back.
+    """
+    h = s @ j.transpose(-1, -2)
+    h[:, 0] += protocol.lam_x * x
+    h[:, 1:] += protocol.lam * s[:, :-1]
+    if right:
+        h[:, :-1] += protocol.lam * s[:, 1:]
+    return h
+
+
+def neutral(j: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """Return the state s = 0 of all layers for the inputs `x`."""
+    trials, layers, n = j.shape[:3]
+    return torch.zeros(trials, layers, x.shape[1], n, dtype=j.dtype, device=j.device)
+
+
+def relax(
+    protocol: Protocol,
+    j: torch.Tensor,
+    s: torch.Tensor,
+    x: torch.Tensor,
+    sweeps: int,
+    *,
+    right: bool = True,
+    y: torch.Tensor | None = None,
+    draw: torch.Generator | None = None,
+) -> torch.Tensor:
+    """Return the states after at most `sweeps` sweeps, fewer where no state changes any more.
+
+    A neuron without any field stays at 0, so that a layer is neutral until the input reaches it: if
+    it went to +1 instead, the inner layers of a deep chain would hold each other there, and chains
+    of more than three layers would learn nothing.
+
+    With p < 1 each neuron is updated with that probability, drawn from `draw`; a sweep in which
+    nothing moves then proves no fixed point, and all sweeps are made. The masks of all sweeps are
+    drawn on the CPU, where `draw` is, and moved together: the same on every device, for one wait.
+    """
+    kept = None
+    if protocol.p < 1 and draw is not None:
+        kept = torch.empty((sweeps, *s.shape), dtype=torch.bool)
+        for mask in kept:
+            torch.ge(torch.rand(s.shape, generator=draw), protocol.p, out=mask)
+        kept = kept.to(s.device)
+    for sweep in range(sweeps):
+        h = local_field(protocol, j, s, x, right=right)
+        if y is not None:
+            h[:, -1] += protocol.lam_y * y
+        new = sign_or_neutral(h)
+        if kept is not None:
+            new = torch.where(kept[sweep] & (s != 0), s, new)
+        elif torch.equal(new, s):
+            break
+        s = new
+    return s
+
+
+def overlaps(s: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Return the overlap with the target of every layer and pattern: (trials, layers, patterns)."""
+    return (s * y[:, None]).mean(dim=-1)
+
+
+def learn_batch(
+    protocol: Protocol,
+    j: torch.Tensor,
+    x: torch.Tensor,
+    y: torch.Tensor,
+    weight: torch.Tensor,
+    draw: torch.Generator,
+) -> None:
+    """Show the pairs (trials, patterns, n), relax, and change `j` in place by the rule.
+
+    `weight` (trials, patterns) is 0 for pairs that only fill the batch.
+    """
+    layers, n = j.shape[1], j.shape[-1]
+    s = relax(protocol, j, neutral(j, x), x, layers, draw=draw)
+    s = relax(protocol, j, s, x, protocol.clamped_sweeps, y=y, draw=draw)
+    if protocol.free_sweeps:
+        s = relax(protocol, j, s, x, protocol.free_sweeps, draw=draw)
+    h = local_field(protocol, j, s, x, right=protocol.right_in_rule)
+    weak = s * (s * h <= protocol.kappa) * weight[:, None, :, None]
+    j += protocol.eta / math.sqrt(n * protocol.batch) * (weak.transpose(-1, -2) @ s)
+    _self_couple(j, protocol.jd)
+
+
+def _self_couple(j: torch.Tensor, jd: float) -> None:
+    j.diagonal(dim1=-2, dim2=-1).fill_(jd)
+
+
+# Trials.
+
+
+@dataclass(frozen=True)
+class Trials:
+    """The trials, each at the measurement with the best 5th percentile.
+
+    Parameters
+    ----------
+    patterns : array (trials)
+        P, the number of pairs.
+    o5 : array (trials)
+        5th percentile over patterns of the overlap of the last layer with the target.
+    epochs : array (trials)
+        Epochs trained until then.
+    median, low, high : array (trials, layers)
+        Overlap with the target by layer: median, 5th and 95th percentile over patterns.
+    """
+
+    patterns: NDArray[np.int64]
+    o5: Array
+    epochs: NDArray[np.int64]
+    median: Array
+    low: Array
+    high: Array
+
+
+def run_trials(
+    protocol: Protocol,
+    layers: int,
+    n: int,
+    trials: Iterable[int],
+    seed: int,
+    *,
+    loads: tuple[float, float] = (0.5, 1.0),
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype = torch.float32,
+) -> Trials:
+    """Train the trials with the numbers `trials`, P uniform between the `loads` times N.
+
+    Trial k draws everything from its own stream: it is the same whatever it is computed with. Where
+    neurons are masked (p < 1) the trials therefore run one after the other.
+    """
+    checks.integer("layers", layers, 1)
+    checks.integer("n", n, 2)
+    low, high = loads
+    if not 0 < low <= high:
+        raise InvalidInputError("loads", loads, "two positive numbers in ascending order")
+    chosen = list(trials)
+    if not chosen:
+        raise InvalidInputError("trials", "none", "at least one")
+    if protocol.p < 1 and len(chosen) > 1:
+        one_by_one = [
+            run_trials(protocol, layers, n, [k], seed, loads=loads, device=device, dtype=dtype)
+            for k in chosen
+        ]
+        return _together(one_by_one)
+    streams = [generator(seed, k) for k in chosen]
+    least, most = max(1, math.ceil(low * n)), max(1, math.floor(high * n))
+    sizes = [int(torch.randint(least, max(least, most) + 1, (1,), generator=g)) for g in streams]
+    top = max(sizes)
+    j = torch.empty(len(chosen), layers, n, n, dtype=dtype)
+    pairs = torch.zeros(len(chosen), 2, top, n, dtype=dtype)
+    for k, (stream, size) in enumerate(zip(streams, sizes, strict=True)):
+        fill_normal_(j[k], 1 / math.sqrt(n), stream)
+        drawn = torch.randint(2, (2, size, n), generator=stream)
+        pairs[k, :, :size] = 2.0 * drawn - 1.0
+    _self_couple(j, protocol.jd)
+    pairs = pairs.to(device)
+    learning = _Learning(protocol, j.to(device), pairs[:, 0], pairs[:, 1], sizes, streams)
+    learning.run(protocol.max_epochs, protocol.check_every)
+    return learning.best
+
+
+@dataclass(frozen=True, eq=False)
+class _Couplings(PerNetwork):
+    """Couplings of the trials, (trials, layers, n, n), which learn in place."""
+
+    j: torch.Tensor
+
+
+class _Learning(Search[_Couplings]):
+    """The epochs of several trials, each until it has learnt enough.
+
+    Parameters
+    ----------
+    protocol : Protocol
+        How they learn.
+    j : Tensor, (trials, layers, n, n)
+        Couplings at the start.
+    x, y : Tensor, (trials, patterns, n)
+        Inputs and targets; trials with fewer pairs than others have zeros at the end.
+    sizes : list of int
+        Pairs P of each trial.
+    streams : list of torch.Generator
+        Random numbers of each trial.
+    """
+
+    def __init__(
+        self,
+        protocol: Protocol,
+        j: torch.Tensor,
+        x: torch.Tensor,
+        y: torch.Tensor,
+        sizes: list[int],
+        streams: list[torch.Generator],
+    ) -> None:
+        self.protocol, self.x, self.y = protocol, x, y
+        self.sizes, self.streams = sizes, streams
+        self.active: ActiveSet[_Couplings] = ActiveSet(_Couplings(j))
+        count, layers = j.shape[:2]
+        self.best = Trials(
+            np.array(sizes),
+            np.full(count, -np.inf),
+            np.zeros(count, dtype=np.int64),
+            *(np.full((count, layers), np.nan) for _ in range(3)),
+        )
+        self._measure(0)
+
+    def advance(self, iteration: int, sync: bool) -> None:
+        """Do one epoch; measure the overlaps when the device may be read."""
+        self._learn_all()
+        if sync:
+            learnt = self._measure(iteration)
+            self.active.ended = torch.tensor(learnt, device=self.active.ended.device)
+
+    def keep(self, stay: Index) -> None:
+        """Reduce the pairs to those of the trials that stay, in as little memory as they need."""
+        numbers = torch.as_tensor(stay).tolist()
+        self.sizes = [self.sizes[k] for k in numbers]
+        self.streams = [self.streams[k] for k in numbers]
+        most = max(self.sizes)
+        self.x, self.y = (pairs[stay][:, :most] for pairs in (self.x, self.y))
+
+    def _learn_all(self) -> None:
+        """Learn all pairs once, each trial in an order of its own."""
+        j, size = self.active.here.j, self.protocol.batch
+        batches = math.ceil(max(self.sizes) / size)
+        order = torch.zeros(len(self.sizes), batches * size, dtype=torch.long)
+        weight = torch.zeros(order.shape, dtype=j.dtype)
+        for k, (count, stream) in enumerate(zip(self.sizes, self.streams, strict=True)):
+            order[k, :count] = torch.randperm(count, generator=stream)
+            weight[k, :count] = 1.0  # trials with fewer pairs learn nothing in the last batches
+        rows = torch.arange(len(self.sizes))[:, None]
+        for first in range(0, batches * size, size):
+            chosen = order[:, first : first + size]
+            learn_batch(
+                self.protocol,
+                j,
+                self.x[rows, chosen],
+                self.y[rows, chosen],
+                weight[:, first : first + size].to(j.device),
+                self.streams[0],
+            )
+
+    def _measure(self, epoch: int) -> list[bool]:
+        """Measure the overlaps without target, keep the best; return who has learnt enough."""
+        j, best = self.active.here.j, self.best
+        s = relax(
+            self.protocol,
+            j,
+            neutral(j, self.x),
+            self.x,
+            self.protocol.inference_sweeps + j.shape[1],
+            right=self.protocol.right_at_inference,
+            draw=self.streams[0],
+        )
+        by_layer = overlaps(s, self.y).double().cpu().numpy()
+        numbers = self.active.networks or range(len(self.sizes))
+        learnt = []
+        for trial, size, row in zip(numbers, self.sizes, by_layer, strict=True):
+            low, median, high = np.quantile(row[:, :size], [LEVEL, 0.5, 1 - LEVEL], axis=1)
+            if low[-1] > best.o5[trial]:
+                best.o5[trial], best.epochs[trial] = low[-1], epoch
+                best.median[trial], best.low[trial], best.high[trial] = median, low, high
+            learnt.append(bool(low[-1] >= self.protocol.enough))
+        return learnt
+
+
+def _together(parts: Sequence[Trials]) -> Trials:
+    return Trials(
+        *(
+            np.concatenate([getattr(part, field.name) for part in parts])
+            for field in dataclasses.fields(Trials)
+        )
+    )

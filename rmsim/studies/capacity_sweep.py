@@ -1,0 +1,437 @@
+r"""The capacity P_max of chains and its slope in N (paper, SM-D), from trials of one sweep.
+
+A :class:`Design` is swept over protocols, depths, sizes and batches of trials
+(:mod:`rmsim.studies.capacity`). A smooth spline goes through the 5th percentiles :math:`O_5(P)` of
+all trials; P_max is where it falls below :math:`1-\varepsilon`. The error is that of the bootstrap
+over trials. The slope is that of a straight line through P_max(N), weighted by these errors.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import CubicSpline
+from scipy.optimize import isotonic_regression
+
+from rmsim.device import choose_device, choose_dtype
+from rmsim.studies.capacity import protocol_named, run_trials
+from rmsim.studies.convergence import batches, sample_range
+from rmsim.sweep import Grid, Sweep, collect
+from rmtheory.base import checks
+from rmtheory.base.errors import InvalidInputError
+from rmtheory.base.statistics import standard_error
+
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Design:
+    """Trials of chains of some depths and sizes.
+
+    Parameters
+    ----------
+    layers, sizes : tuple of int
+        Depths L and neurons per layer N.
+    trials : int
+        Trials of each.
+    protocol : str
+        How they learn, by name.
+    loads : pair of float
+        P is uniform between these times N; the paper's are 1/2 and 1.
+    max_epochs : int
+        Epochs at most.
+    batch : int
+        Trials computed together, as one piece of work.
+    """
+
+    layers: tuple[int, ...]
+    sizes: tuple[int, ...]
+    trials: int
+    protocol: str = "reconstruction"
+    loads: tuple[float, float] = (0.5, 1.0)
+    max_epochs: int = 300
+    dtype: str = "float32"
+    device: str = "auto"
+    batch: int = 5
+
+    def __post_init__(self) -> None:
+        protocol_named(self.protocol)
+        for depth in self.layers:
+            checks.integer("layers", depth, 1)
+        for size in self.sizes:
+            checks.integer("n", size, 2)
+        for name in ("trials", "max_epochs", "batch"):
+            checks.integer(name, getattr(self, name), 1)
+        low, high = self.loads
+        if not 0 < low < high:
+            raise InvalidInputError("loads", self.loads, "two positive numbers, the lower first")
+
+    def grid(self) -> Grid:
+        """Return the points of this design."""
+        return Grid.product(
+            {
+                "protocol": (self.protocol,),
+                "loads": (f"{self.loads[0]!r}:{self.loads[1]!r}",),
+                "layers": self.layers,
+                "n": self.sizes,
+                "trials": batches(self.trials, self.batch),
+            },
+            {"max_epochs": self.max_epochs, "dtype": self.dtype, "device": self.device},
+        )
+
+
+def sweep_of(designs: Design | Sequence[Design], seed: int) -> Sweep:
+    """Return the sweep over the points of all `designs`, which share epochs and precision."""
+    first, *others = [designs] if isinstance(designs, Design) else designs
+    grid = first.grid()
+    for other in others:
+        grid |= other.grid()
+    # Trial k is the same chain in whichever piece it comes.
+    return Sweep(
+        "capacity",
+        _VERSION,
+        "rmsim.studies.capacity_sweep:measure",
+        grid,
+        seed,
+        paired=("trials",),
+        cost=lambda point: float(point["layers"]) * float(point["n"]) ** 3,
+    )
+
+
+def measure(point: Mapping[str, Any], seed: int, device: str | None = None) -> dict[str, Any]:
+    """Train the trials of one point, on `device` or else that of the point.
+
+    It is called by name in other processes.
+    """
+    low, _, high = str(point["loads"]).partition(":")
+    place = choose_device(device or point["device"])
+    trials = run_trials(
+        replace(protocol_named(point["protocol"]), max_epochs=point["max_epochs"]),
+        point["layers"],
+        point["n"],
+        sample_range(point["trials"]),
+        seed,
+        loads=(float(low), float(high)),
+        device=place,
+        dtype=choose_dtype(point["dtype"]),
+    )
+    return {
+        "patterns": trials.patterns,
+        "o5": trials.o5,
+        "epochs": trials.epochs,
+        "overlap_median": trials.median,
+        "overlap_low": trials.low,
+        "overlap_high": trials.high,
+        "device": str(place),
+    }
+
+
+# All trials together.
+
+#: Trials nearest to P_max over which overlaps by layer are averaged, as in the paper.
+NEAREST = 10
+
+
+def gather(folder: str | os.PathLike[str], sweep: Sweep) -> xr.Dataset:
+    """Return every trial: its P, O_5, epochs and overlaps, along the dimension ``trial``.
+
+    The coordinates of a trial are its protocol, layers and n.
+    """
+    scalars, layered = ("patterns", "o5", "epochs"), ("median", "low", "high")
+    dims: dict[str, tuple[str, ...]] = dict.fromkeys(scalars, ("member",))
+    dims |= {f"overlap_{name}": ("member", "layer") for name in layered}
+    collected = collect(folder, sweep, dims=dims)
+    wanted = [*scalars, *(f"overlap_{name}" for name in layered)]
+    flat = collected[wanted].stack(trial=("protocol", "loads", "layers", "n", "trials", "member"))
+    flat = flat.reset_index("trial").isel(trial=np.flatnonzero(np.isfinite(flat["o5"].values)))
+    flat = flat.drop_vars(["loads", "trials", "member"], errors="ignore")
+    return flat.transpose("trial", "layer").assign_attrs(collected.attrs)
+
+
+def analyse(raw: xr.Dataset, *, epsilon: float = 0.05, seed: int = 0) -> xr.Dataset:
+    """Return P_max on (protocol, layers, n) with errors and status, and slopes with errors."""
+    protocols, layers, sizes = (
+        list(dict.fromkeys(raw[name].values.tolist())) for name in ("protocol", "layers", "n")
+    )
+    layers, sizes = sorted(layers), sorted(sizes)
+    shape = (len(protocols), len(layers), len(sizes))
+    value, error = np.full(shape, np.nan), np.full(shape, np.nan)
+    status = np.full(shape, "", dtype="U80")
+    trials = np.zeros(shape, dtype=np.int64)
+    slopes = np.full((5, *shape[:2]), np.nan)
+    for a, protocol in enumerate(protocols):
+        for b, depth in enumerate(layers):
+            for c, n in enumerate(sizes):
+                one = _of(raw, protocol, depth, n)
+                trials[a, b, c] = one.sizes["trial"]
+                if not one.sizes["trial"]:
+                    continue
+                capacity = p_max(
+                    one["patterns"].values, one["o5"].values, epsilon=epsilon, seed=seed
+                )
+                value[a, b, c], error[a, b, c] = capacity.value, capacity.error
+                status[a, b, c] = str(capacity.status)
+            line = slope(sizes, value[a, b], error[a, b])
+            if line is not None:
+                slopes[:, a, b] = (
+                    *(line.alpha, line.alpha_error, line.intercept, line.intercept_error),
+                    line.chi2,
+                )
+    dims = ("protocol", "layers", "n")
+    data = xr.Dataset(
+        {
+            "p_max": (dims, value, {"long_name": "capacity P_max, in pairs"}),
+            "p_max_error": (dims, error, {"long_name": "bootstrap error of p_max"}),
+        },
+        coords={
+            "protocol": protocols,
+            "layers": layers,
+            "n": sizes,
+            "status": (dims, status),
+            "trials": (dims, trials),
+            "chi2": (dims[:2], slopes[4]),
+        },
+    )
+    meanings = {"slope": "slope alpha of P_max(N)", "intercept": "intercept of P_max(N)"}
+    for place, (name, meaning) in enumerate(meanings.items()):
+        data[name] = (dims[:2], slopes[2 * place], {"long_name": meaning})
+        data[f"{name}_error"] = (dims[:2], slopes[2 * place + 1], {"long_name": f"error of {name}"})
+    return data
+
+
+def overlaps_by_layer(
+    raw: xr.Dataset, protocol: str, layers: int, n: int, *, nearest: int = NEAREST, seed: int = 0
+) -> xr.Dataset:
+    """Return the overlap with the target in each layer, over the trials nearest to P_max.
+
+    Median, 5th and 95th percentile over patterns are averaged over these trials; the errors are
+    the standard errors of these averages. The trials are those nearest to P_max if it is found,
+    else those whose O_5 is nearest to 1 - epsilon.
+    """
+    one = _of(raw, protocol, layers, n)
+    if one.sizes["trial"] < 2:
+        raise InvalidInputError("trials", one.sizes["trial"], "at least 2, for an error bar")
+    capacity = p_max(one["patterns"].values, one["o5"].values, seed=seed)
+    if capacity.status is CapacityStatus.FOUND:
+        distance = np.abs(one["patterns"].values - capacity.value)
+    else:
+        distance = np.abs(one["o5"].values - 0.95)
+    near = one.isel(trial=np.argsort(distance, kind="stable")[:nearest], layer=slice(0, layers))
+    count = near.sizes["trial"]
+    data = xr.Dataset(
+        coords={
+            "layer": np.arange(1, layers + 1),
+            "patterns_low": float(near["patterns"].min()),
+            "patterns_high": float(near["patterns"].max()),
+            "overlap_trials": count,
+        }
+    )
+    meanings = {"median": "median", "low": "5th percentile", "high": "95th percentile"}
+    for part, meaning in meanings.items():
+        values = np.asarray(near[f"overlap_{part}"].values, dtype=float)
+        text = f"overlap with the target, {meaning} over patterns"
+        data[f"overlap_{part}"] = ("layer", values.mean(axis=0), {"long_name": text})
+        # One spin of one trial would move the mean by this: the error is not below.
+        step = 2 / (n * count)
+        spread = np.maximum(standard_error(values), step)
+        data[f"overlap_{part}_error"] = ("layer", spread, {"long_name": "standard error"})
+    return data
+
+
+def _of(raw: xr.Dataset, protocol: str, layers: int, n: int) -> xr.Dataset:
+    same = (raw["protocol"] == protocol) & (raw["layers"] == layers) & (raw["n"] == n)
+    return raw.isel(trial=np.flatnonzero(same.values))
+
+
+# P_max and its slope.
+
+Array = NDArray[np.float64]
+
+#: Distinct P that a smoothing spline needs.
+_LEAST = 5
+
+#: Share of the bootstrap samples that must have a crossing for its error to mean something.
+_RESOLVED = 0.8
+
+_FINE = 801
+
+
+class CapacityStatus(StrEnum):
+    """What the trials say of P_max; the value is the sentence for the reader."""
+
+    FOUND = "found"
+    BELOW = "below all P tried: lower the loads"
+    ABOVE = "above all P tried: raise the loads"
+    FEW = "fewer than 5 different P: more trials"
+    UNRESOLVED = "too noisy: many bootstrap samples have no crossing, more trials"
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """P_max with its bootstrap error; NaN unless the status is found."""
+
+    value: float
+    error: float
+    status: CapacityStatus
+
+
+@dataclass(frozen=True)
+class Slope:
+    """P_max = intercept + alpha N, with the errors of a weighted fit."""
+
+    alpha: float
+    alpha_error: float
+    intercept: float
+    intercept_error: float
+    chi2: float
+    dof: int
+
+
+def p_max(
+    patterns: ArrayLike,
+    o5: ArrayLike,
+    *,
+    epsilon: float = 0.05,
+    bootstrap: int = 200,
+    seed: int = 0,
+) -> Capacity:
+    """Return the capacity from trials with `patterns` pairs and 5th percentiles `o5`.
+
+    Examples
+    --------
+    >>> P = np.arange(40, 81)
+    >>> capacity = p_max(P, np.where(P <= 60, 1.0, 1.0 - (P - 60) / 20))
+    >>> round(capacity.value), str(capacity.status)
+    (61, 'found')
+    """
+    p, values = (np.asarray(a, dtype=float) for a in (patterns, o5))
+    if p.ndim != 1 or p.shape != values.shape:
+        raise InvalidInputError("o5", values.shape, f"one number for each of {p.size} trials")
+    if not (np.isfinite(p).all() and np.isfinite(values).all()):
+        raise InvalidInputError("o5", "an undefined number", "finite")
+    checks.integer("bootstrap", bootstrap, 2)
+    target = 1 - epsilon
+    if np.unique(p).size < _LEAST:
+        return Capacity(math.nan, math.nan, CapacityStatus.FEW)
+    # The smoothness is chosen once, by cross-validation on all trials: the bootstrap keeps to it.
+    penalty = _penalty(p, values)
+    value, status = _crossing(p, values, target, penalty)
+    if status is not CapacityStatus.FOUND:
+        return Capacity(math.nan, math.nan, status)
+    draw = np.random.default_rng(seed)
+    resampled = []
+    for _ in range(bootstrap):
+        chosen = draw.integers(0, p.size, p.size)
+        if np.unique(p[chosen]).size < _LEAST:
+            continue
+        again, outcome = _crossing(p[chosen], values[chosen], target, penalty)
+        if outcome is CapacityStatus.FOUND:
+            resampled.append(again)
+    if len(resampled) < _RESOLVED * bootstrap:
+        return Capacity(math.nan, math.nan, CapacityStatus.UNRESOLVED)
+    return Capacity(value, float(np.std(resampled, ddof=1)), CapacityStatus.FOUND)
+
+
+def _crossing(
+    p: Array, values: Array, target: float, penalty: float
+) -> tuple[float, CapacityStatus]:
+    """Return where the spline falls below `target`.
+
+    More pairs are harder to learn: wiggles of the spline are levelled by the decreasing curve
+    nearest to it, so that there is one crossing, and none is favoured.
+    """
+    x, wiggly = smooth(p, values, penalty)
+    fitted = isotonic_regression(wiggly, increasing=False).x
+    below = np.flatnonzero(fitted < target)
+    if below.size == 0:
+        return math.nan, CapacityStatus.ABOVE
+    k = int(below[0])
+    if k == 0:
+        return math.nan, CapacityStatus.BELOW
+    share = (fitted[k - 1] - target) / (fitted[k - 1] - fitted[k])
+    return float(x[k - 1] + share * (x[k] - x[k - 1])), CapacityStatus.FOUND
+
+
+def smooth(p: Array, values: Array, penalty: float | None = None) -> tuple[Array, Array]:
+    """Return the smoothing spline on a fine grid; trials of the same P count together.
+
+    It minimises sum w (y - g)^2 + `penalty` int g''^2; a penalty that is not given is found by
+    cross-validation.
+    """
+    x, mean, weight = _by_patterns(p, values)
+    lam = _penalty(p, values) if penalty is None else penalty
+    fitted = np.linalg.solve(np.diag(weight) + lam * _roughness(x), weight * mean)
+    fine = np.linspace(x[0], x[-1], _FINE)
+    return fine, np.asarray(CubicSpline(x, fitted, bc_type="natural")(fine), dtype=np.float64)
+
+
+def _by_patterns(p: Array, values: Array) -> tuple[Array, Array, Array]:
+    """Return the distinct P, the mean value of the trials at each, and their number."""
+    x, inverse, count = np.unique(p, return_inverse=True, return_counts=True)
+    return x, np.bincount(inverse, values) / count, count.astype(np.float64)
+
+
+def _roughness(x: Array) -> Array:
+    """Return K with g.K.g = int g''^2 for the natural cubic spline through g at `x`.
+
+    K = Q R^-1 Q^T (Green and Silverman, Nonparametric Regression, section 2.1).
+    """
+    h = np.diff(x)
+    inner = np.arange(x.size - 2)
+    q = np.zeros((x.size, x.size - 2))
+    q[inner, inner], q[inner + 2, inner] = 1 / h[:-1], 1 / h[1:]
+    q[inner + 1, inner] = -1 / h[:-1] - 1 / h[1:]
+    r = np.diag((h[:-1] + h[1:]) / 3) + np.diag(h[1:-1] / 6, 1) + np.diag(h[1:-1] / 6, -1)
+    return np.asarray(q @ np.linalg.solve(r, q.T), dtype=np.float64)
+
+
+def _penalty(p: Array, values: Array) -> float:
+    """Return the penalty of least generalised cross-validation score.
+
+    With S the map from values to fit, the score is |y - S y|^2 / (1 - tr S / n)^2.
+    """
+    x, mean, weight = _by_patterns(p, values)
+    roughness = _roughness(x)
+    penalties = ((x[-1] - x[0]) / x.size) ** 3 * np.logspace(-3, 5, 65)
+    scores = []
+    for lam in penalties:
+        hat = np.linalg.solve(np.diag(weight) + lam * roughness, np.diag(weight))
+        left = 1 - np.trace(hat) / x.size
+        scores.append((weight * (mean - hat @ mean) ** 2).sum() / left**2)
+    return float(penalties[int(np.argmin(scores))])
+
+
+def slope(n: ArrayLike, capacity: ArrayLike, error: ArrayLike) -> Slope | None:
+    """Fit a line through P_max(N), each point weighted by its error; None below two points.
+
+    Examples
+    --------
+    >>> fit = slope([100, 200, 300], [50.0, 120.0, 190.0], [1.0, 1.0, 1.0])
+    >>> round(fit.alpha, 6), round(fit.intercept, 6), fit.dof
+    (0.7, -20.0, 1)
+    """
+    x, y, e = (np.asarray(a, dtype=float) for a in (n, capacity, error))
+    there = np.isfinite(y) & np.isfinite(e) & (e > 0)
+    x, y, e = x[there], y[there], e[there]
+    if np.unique(x).size < 2:
+        return None
+    design = np.stack([np.ones_like(x), x], axis=1) / e[:, None]
+    covariance = np.linalg.inv(design.T @ design)
+    intercept, alpha = covariance @ design.T @ (y / e)
+    residual = (y - intercept - alpha * x) / e
+    return Slope(
+        float(alpha),
+        float(math.sqrt(covariance[1, 1])),
+        float(intercept),
+        float(math.sqrt(covariance[0, 0])),
+        float(residual @ residual),
+        int(x.size - 2),
+    )

@@ -1,0 +1,676 @@
+"""Thresholds of convergence: the probability that an algorithm reaches a fixed point.
+
+A :class:`Design` is swept over sizes, values of one coupling and batches of disorder samples; one
+point of the sweep is some samples at one size and one coupling (:func:`measure`). The result of
+every sample is kept, not only their number: medians, quartiles and histograms of several batches
+can then be taken together, and any cap below the one used be evaluated.
+
+:func:`summarise` gives counts and quartiles at each size and coupling, :func:`analyse` adds the
+coupling at which half of the samples succeed (:mod:`rmsim.studies.success_curves`), and
+:func:`trends_of` its dependence on the size.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from rmsim.network import Network
+from rmsim.studies.success_curves import (
+    Crossing,
+    Limit,
+    Trend,
+    crossing,
+    fit_trends,
+    limit_of,
+)
+from rmsim.sweep import Grid, Sweep, collect, run_sweep
+from rmsim.sweep.definition import Scalar
+from rmsim.sweep.directory import Directory
+from rmtheory.base import checks
+from rmtheory.base.chain import Chain
+from rmtheory.base.errors import InvalidInputError, RMError
+from rmtheory.base.statistics import fraction, interval, quantile_error
+from rmtheory.runtime import netcdf
+from rmtheory.runtime.provenance import canonical_json
+
+if TYPE_CHECKING:
+    from rmsim.sweep import Backend
+
+#: The coupling that is swept: J_D, or lambda between all layers.
+Control = Literal["jd", "lam"]
+
+#: To be raised when the meaning of a point changes.
+_VERSION = 2
+
+#: Samples of one point of a sweep.
+BATCH = 25
+
+#: File with the analysis in the results directory, beside the points of the sweep.
+DATA = "thresholds.nc"
+
+#: Methods whose thresholds are measured, of :data:`rmsim.search.methods.METHODS`, and the
+#: parameters of a point that only they have.
+OWN_SETTINGS: Mapping[str, tuple[str, ...]] = {
+    "dynamics": (),
+    "rbp": ("r0", "dr"),
+    "likelihood": ("eta",),
+}
+
+
+@dataclass(frozen=True)
+class Design:
+    """A measurement of thresholds.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        Neurons per layer, N.
+    control : str
+        ``jd`` or ``lam``: which coupling is swept.
+    values : tuple of float
+        Its values.
+    samples : int
+        Disorder samples at every size and value, independent of each other.
+    layers : int
+        Length of the chain.
+    jd, lam_left, lam_right : float, optional
+        The couplings that are not swept.
+    rho, symmetric
+        As for :class:`rmsim.network.Network`.
+    algorithm : str
+        The search for fixed points, of :data:`OWN_SETTINGS`.
+    update, p, max_sweeps : optional
+        Settings of the dynamics; `max_sweeps` is the cap of every algorithm, 1000 by default. A
+        schedule of reinforcement ends by itself: for rbp the cap is its end, or less if asked.
+    r0, dr : float
+        Settings of reinforced BP, see :class:`rmsim.search.reinforced.Schedule`.
+    eta : float
+        Step of the likelihood optimisation, see :class:`rmsim.search.likelihood.Rate`.
+    dtype, device : str
+        Precision and place.
+    batch : int
+        Samples computed as one point. More samples later keep all full batches.
+    """
+
+    sizes: tuple[int, ...]
+    control: Control
+    values: tuple[float, ...]
+    samples: int
+    layers: int = 1
+    jd: float = 0.0
+    lam_left: float = 0.0
+    lam_right: float = 0.0
+    rho: float = 1.0
+    symmetric: bool = False
+    algorithm: str = "dynamics"
+    update: str = "synchronous"
+    p: float = 1.0
+    max_sweeps: int | None = None
+    r0: float = 0.0
+    dr: float = 0.01
+    eta: float = 0.3
+    dtype: str = "float32"
+    device: str = "auto"
+    batch: int = BATCH
+
+    def __post_init__(self) -> None:
+        if not self.sizes or not self.values:
+            raise InvalidInputError("n" if not self.sizes else self.control, "nothing", "given")
+        checks.integer("samples", self.samples, 1)
+        checks.integer("batch", self.batch, 1)
+        if self.max_sweeps is not None:
+            checks.integer("max_sweeps", self.max_sweeps, 1)
+        checked_algorithm(self.algorithm)
+        if self.algorithm != "dynamics":
+            self._check_messages()
+        if self.control == "lam" and self.layers < 2:
+            raise InvalidInputError("lam", "values to sweep", "left out for a single layer")
+        for n in self.sizes:
+            for value in self.values:
+                network_of({**self.fixed(), "n": n, self.control: value})
+
+    @property
+    def unit(self) -> str:
+        """What the algorithm counts."""
+        return "sweep" if self.algorithm == "dynamics" else "iteration"
+
+    @property
+    def cap(self) -> int:
+        """The cap in force."""
+        if self.algorithm != "rbp":
+            return 1000 if self.max_sweeps is None else self.max_sweeps
+        from rmsim.search.reinforced import Schedule
+
+        end = Schedule(self.r0, self.dr).iterations
+        return end if self.max_sweeps is None else min(self.max_sweeps, end)
+
+    def _check_messages(self) -> None:
+        """Refuse, before the sweep, what message passing has no equations or no use for."""
+        from rmsim.search.likelihood import Rate
+        from rmsim.search.reinforced import Schedule
+
+        Schedule(self.r0, self.dr)
+        Rate(self.eta)
+        plain = {"rho": 1.0, "symmetric": False, "p": 1.0, "update": "synchronous"}
+        for name, value in plain.items():
+            if getattr(self, name) != value:
+                allowed = f"{value} for the algorithm {self.algorithm}"
+                raise InvalidInputError(name, getattr(self, name), allowed)
+
+    def fixed(self) -> dict[str, Any]:
+        """The parameters that all points have in common."""
+        swept = ("jd",) if self.control == "jd" else ("lam_left", "lam_right")
+        names = (
+            *("layers", "jd", "lam_left", "lam_right", "rho", "symmetric", "algorithm"),
+            *("update", "dtype", "device"),
+            *OWN_SETTINGS[self.algorithm],
+        )
+        fixed = {name: getattr(self, name) for name in names if name not in swept}
+        return fixed | {"max_sweeps": self.cap}
+
+    def grid(self) -> Grid:
+        """The points: sizes, values, the one p, batches."""
+        axes: dict[str, tuple[Scalar, ...]] = {
+            "n": self.sizes,
+            self.control: self.values,
+            "p": (self.p,),
+            "samples": batches(self.samples, self.batch),
+        }
+        return Grid.product(axes, self.fixed())
+
+
+def checked_algorithm(name: str) -> str:
+    """Return the name of a method whose thresholds are measured.
+
+    Examples
+    --------
+    >>> checked_algorithm("magic")  # doctest: +NORMALIZE_WHITESPACE
+    Traceback (most recent call last):
+    rmtheory.base.errors.InvalidInputError: algorithm must be one of dynamics, rbp, likelihood, got
+    magic
+    """
+    if name not in OWN_SETTINGS:
+        raise InvalidInputError("algorithm", name, f"one of {', '.join(OWN_SETTINGS)}")
+    return name
+
+
+def design_of(
+    n: int | Sequence[int],
+    jd: float | Sequence[float] = 0.0,
+    lam: float | Sequence[float] | None = None,
+    *,
+    layers: int | str = 1,
+    lam_left: checks.RealLike | None = None,
+    lam_right: checks.RealLike | None = None,
+    **settings: Any,
+) -> Design:
+    """Return the design of :func:`thresholds`; the coupling with several values is swept.
+
+    Examples
+    --------
+    >>> design_of([100, 200], jd=[0.4, 0.6], samples=50).control
+    'jd'
+    >>> design_of(100, jd=[0.1, 0.2], lam=[0.3, 0.4], layers=2, samples=50)
+    Traceback (most recent call last):
+    rmtheory.base.errors.InvalidInputError: lam must be one value if jd has several, got (0.3, 0.4)
+    """
+    sizes = tuple(checks.integer("n", size, 2) for size in _several(n))
+    self_couplings = tuple(float(checks.exact_real("jd", value)) for value in _several(jd))
+    lams = () if lam is None else tuple(float(checks.exact_real("lam", x)) for x in _several(lam))
+    if len(lams) > 1 and len(self_couplings) > 1:
+        raise InvalidInputError("lam", str(lams), "one value if jd has several")
+    if not self_couplings:
+        raise InvalidInputError("jd", "nothing", "given")
+    one_lam = lams[0] if lams else None
+    chain = Chain(layers, self_couplings[0], one_lam, lam_left=lam_left, lam_right=lam_right)
+    common: dict[str, Any] = {"sizes": sizes, "layers": chain.finite_layers, **settings}
+    if len(lams) > 1:
+        if chain.layers == 1:
+            raise InvalidInputError("lam", str(lams), "one value or none for a single layer")
+        return Design(control="lam", values=lams, jd=chain.jd, **common)
+    return Design(
+        control="jd",
+        values=self_couplings,
+        lam_left=chain.lam_left,
+        lam_right=chain.lam_right,
+        **common,
+    )
+
+
+def _several(values: Any) -> tuple[Any, ...]:
+    """Return one value, or several, as a tuple."""
+    single = isinstance(values, str) or not isinstance(values, (Iterable, np.ndarray))
+    return (values,) if single else tuple(values)
+
+
+def sweep_of(designs: Design | tuple[Design, ...], seed: int = 0) -> Sweep:
+    """Return the sweep of a design, or of several that differ in its axes only.
+
+    The axes are sizes, values of the coupling, p and samples.
+
+    Batches do not enter the seed: sample k is the same network in whichever batch. The coupling
+    does, so that points at different couplings are independent, as the errors assume.
+    """
+    some = designs if isinstance(designs, tuple) else (designs,)
+    grid = some[0].grid()
+    for design in some[1:]:
+        grid = grid | design.grid()
+    control = some[0].control
+    return Sweep(
+        "thresholds",
+        _VERSION,
+        "rmsim.studies.convergence:measure",
+        grid,
+        seed,
+        paired=("samples",),
+        cost=lambda point: _cost(point, control),
+    )
+
+
+def _cost(point: dict[str, Any], control: Control) -> float:
+    """Bytes of couplings times sweeps, which fall steeply as the coupling grows."""
+    first, _, last = point["samples"].partition(":")
+    size = float(point["layers"]) * float(point["rho"]) * float(point["n"]) ** 2
+    return size * (int(last) - int(first)) * math.exp(-5 * abs(float(point[control])))
+
+
+# One point.
+
+
+def measure(point: Mapping[str, Any], seed: int, device: str | None = None) -> dict[str, Any]:
+    """Return status, sweeps and period of the samples of `point`.
+
+    Parameters
+    ----------
+    point : mapping
+        n, layers, jd, lam (or lam_left and lam_right), rho, symmetric, algorithm with its
+        settings, and samples as ``first:last`` (see :func:`batches`).
+    seed : int
+        Sample k is the same network whatever the batch it comes in.
+    device : str, optional
+        Where to compute, if not on the ``device`` of the point.
+    """
+    from rmsim.search.methods import find_fixed_point  # torch, which --help can do without
+    from rmsim.search.reinforced import Schedule
+
+    algorithm, cap = checked_algorithm(point["algorithm"]), point["max_sweeps"]
+    own = OWN_SETTINGS[algorithm]
+    if algorithm == "dynamics":
+        own = ("update", "p")
+    if algorithm == "rbp":  # the schedule ends by itself
+        cap = min(cap, Schedule(point["r0"], point["dr"]).iterations)
+    result = find_fixed_point(
+        network_of(point),
+        algorithm,
+        samples=sample_range(point["samples"]),
+        seed=seed,
+        dtype=point["dtype"],
+        device=point["device"] if device is None else device,
+        max_iterations=cap,
+        **{name: point[name] for name in own},
+    )
+    return {
+        "status": result.status.numpy().astype(np.int64),
+        "sweeps": result.iterations.numpy(),
+        "period": result.period.numpy(),
+        "device": result.device,
+    }
+
+
+def network_of(point: Mapping[str, Any]) -> Network:
+    """Return the network that the parameters of a point describe."""
+    left, right = (point.get("lam", point.get(f"lam_{side}")) for side in ("left", "right"))
+    chain = Chain(point["layers"], point["jd"], lam_left=left, lam_right=right)
+    return Network(point["n"], chain, point["rho"], point["symmetric"])
+
+
+def batches(samples: int, size: int) -> tuple[str, ...]:
+    """Return the samples 0 ... `samples` - 1 as pieces ``first:last`` of `size`, last excluded.
+
+    More samples are more pieces: those that are there are kept. Only a last piece that was not
+    full is done again.
+
+    Examples
+    --------
+    >>> batches(60, 25)
+    ('0:25', '25:50', '50:60')
+    """
+    return tuple(f"{first}:{min(first + size, samples)}" for first in range(0, samples, size))
+
+
+def sample_range(text: str) -> range:
+    """Return the numbers of the samples of a piece.
+
+    Examples
+    --------
+    >>> sample_range("25:50")
+    range(25, 50)
+    """
+    first, _, last = str(text).partition(":")
+    if not (first.isdecimal() and last.isdecimal() and int(first) < int(last)):
+        raise InvalidInputError("samples", text, "first:last with first < last")
+    return range(int(first), int(last))
+
+
+# All points together.
+
+Array = NDArray[np.float64]
+
+_MEANING = {
+    "trials": "disorder samples",
+    "fixed_points": "samples that reached a fixed point",
+    "cycles": "samples that ended in a cycle",
+    "capped": "samples that ended in neither within the cap",
+    "marginal": "samples whose fixed point has a margin <= 0 in float64",
+    "paramagnets": "samples whose magnetisations fell to zero",
+    "polarised": "samples with every spin certain, not at a fixed point",
+    "diverged": "samples in which a number left the range of its type",
+    "settled": "samples at a maximum of the likelihood that is not a fixed point",
+    "success": "fraction of samples that reached a fixed point",
+    "sweeps_median": "median of the sweeps to the fixed point, of those that reached one",
+    "sweeps_q25": "lower quartile of the sweeps",
+    "sweeps_q75": "upper quartile of the sweeps",
+    "period_median": "median period of the cycles",
+    "period_q25": "lower quartile of the periods",
+    "period_q75": "upper quartile of the periods",
+    "odd_periods": "cycles of odd period",
+    "period_counts": "cycles of each period",
+}
+
+
+def gather(folder: str | os.PathLike[str], sweep: Sweep) -> xr.Dataset:
+    """Return the outcomes of all samples of a sweep: status, sweeps and period, with provenance."""
+    return collect(folder, sweep, dims=dict.fromkeys(("status", "sweeps", "period"), ("member",)))
+
+
+def summarise(raw: xr.Dataset, control: str, cap: int | None = None) -> xr.Dataset:
+    """Return counts, fractions and quartiles over samples, with errors, on (n, `control`).
+
+    Parameters
+    ----------
+    raw : Dataset
+        Of :func:`gather`: every sample, of one p.
+    control : str
+        The coupling that was swept.
+    cap : int, optional
+        Count as success only what needed at most so many sweeps.
+
+    Returns
+    -------
+    Dataset
+        Where no sample was measured, counts are 0 and everything else is NaN; so are quartiles
+        where nothing succeeded, or there was no cycle, and their errors where only one was.
+    """
+    from rmsim.dynamics.status import Status  # torch, which lists of figures do without
+
+    status, sweeps, period = (
+        np.asarray(raw[name].transpose("n", control, ...).values, dtype=float)
+        for name in ("status", "sweeps", "period")
+    )
+    shape = status.shape[:2]
+    status, sweeps, period = (a.reshape(*shape, -1) for a in (status, sweeps, period))
+    fixed = status == Status.FIXED_POINT
+    capped = status == Status.CAP
+    if cap is not None:
+        late = fixed & (sweeps > cap)
+        fixed, capped = fixed & ~late, capped | late
+    cycle = status == Status.CYCLE
+    trials = (~np.isnan(status)).sum(-1)
+    counts = {
+        "trials": trials,
+        "fixed_points": fixed.sum(-1),
+        "cycles": cycle.sum(-1),
+        "capped": capped.sum(-1),
+        "marginal": (status == Status.MARGINAL).sum(-1),
+        "paramagnets": (status == Status.PARAMAGNET).sum(-1),
+        "polarised": (status == Status.POLARISED).sum(-1),
+        "diverged": (status == Status.DIVERGED).sum(-1),
+        "settled": (status == Status.CONVERGED).sum(-1),
+        "odd_periods": (cycle & (period % 2 == 1)).sum(-1),
+    }
+    dims = ("n", control)
+    data = xr.Dataset(
+        {name: (dims, value) for name, value in counts.items()},
+        coords={"n": raw["n"], control: raw[control]},
+    )
+    data = data.merge(_success(counts["fixed_points"], trials, dims))
+    for name, values, chosen in (("sweeps", sweeps, fixed), ("period", period, cycle)):
+        data = data.merge(_quartiles(name, values, chosen, dims))
+    # 2-cycles are always counted, so that period has a coordinate also if there is no cycle.
+    periods = np.unique(np.append(period[cycle], 2)).astype(np.int64)
+    by_period = [(cycle & (period == value)).sum(-1) for value in periods]
+    data["period_counts"] = ((*dims, "period"), np.stack(by_period, axis=-1))
+    data = data.assign_coords(period=periods)
+    for name, meaning in _MEANING.items():
+        data[name].attrs["long_name"] = meaning
+    return data
+
+
+def _success(fixed: Array, trials: Array, dims: tuple[str, str]) -> xr.Dataset:
+    there = trials > 0
+    values = {
+        name: np.full(trials.shape, np.nan)
+        for name in ("success", "success_error", "success_low", "success_high")
+    }
+    k, m = fixed[there], trials[there]
+    values["success"][there], values["success_error"][there] = fraction(k, m)
+    values["success_low"][there], values["success_high"][there] = interval(k, m)
+    return xr.Dataset({name: (dims, value) for name, value in values.items()})
+
+
+def _quartiles(name: str, values: Array, chosen: Array, dims: tuple[str, str]) -> xr.Dataset:
+    """Quartiles of the chosen `values`, with their
+    :func:`~rmtheory.base.statistics.quantile_error`.
+
+    A single value has no spread: its error is NaN. Values are whole numbers, and no error is below
+    half a step: some that agree do not prove that all do.
+    """
+    from rmsim.dynamics.relaxation import HALF_A_SWEEP
+
+    levels = {"q25": 0.25, "median": 0.5, "q75": 0.75}
+    columns = {
+        f"{name}_{level}{suffix}": np.full(chosen.shape[:2], np.nan)
+        for level in levels
+        for suffix in ("", "_error")
+    }
+    for place in np.ndindex(*chosen.shape[:2]):
+        ordered = np.sort(values[place][chosen[place]])
+        if not ordered.size:
+            continue
+        for level, q in levels.items():
+            columns[f"{name}_{level}"][place] = np.quantile(ordered, q)
+            if ordered.size > 1:
+                error = quantile_error(ordered, q, resolution=HALF_A_SWEEP)
+                columns[f"{name}_{level}_error"][place] = error
+    return xr.Dataset({key: (dims, value) for key, value in columns.items()})
+
+
+# Thresholds.
+
+_THRESHOLD_MEANING = {
+    "threshold": "coupling at which half of the samples succeed",
+    "width": "width of the logistic curve",
+    "fit_p_value": "share of resamples that the curve fits worse",
+}
+
+
+def analyse(raw: xr.Dataset, control: Control, *, seed: int, cap: int | None = None) -> xr.Dataset:
+    """Return the summary of `raw` with the 50 % point at every size.
+
+    Parameters
+    ----------
+    raw : Dataset
+        Of :func:`gather`.
+    control : str
+        The coupling that was swept.
+    seed : int
+        Of the bootstrap.
+    cap : int, optional
+        Count as success only what needed at most so many sweeps.
+
+    Returns
+    -------
+    Dataset
+        As of :func:`summarise`, with ``threshold``,
+        ``threshold_error``, ``threshold_status``, ``threshold_method``, ``width``, ``width_error``
+        and ``fit_p_value`` for each n: NaN where the status says that there is none, and no width
+        where the method is interpolation.
+    """
+    data = summarise(raw, control, cap)
+    crossings = [_at(data.sel(n=n), control, (seed, int(n))) for n in data["n"].values]
+    columns = {
+        "threshold": [c.value for c in crossings],
+        "threshold_error": [c.error for c in crossings],
+        "width": [c.width for c in crossings],
+        "width_error": [c.width_error for c in crossings],
+        "fit_p_value": [c.p_value for c in crossings],
+    }
+    for name, column in columns.items():
+        data[name] = ("n", np.array([np.nan if x is None else x for x in column]))
+    data["threshold_status"] = ("n", np.array([str(c.status) for c in crossings]))
+    data["threshold_method"] = ("n", np.array([str(c.method) for c in crossings]))
+    for name, meaning in _THRESHOLD_MEANING.items():
+        data[name].attrs["long_name"] = meaning
+    return data
+
+
+def _at(data: xr.Dataset, control: str, seed: tuple[int, int]) -> Crossing:
+    measured = data.isel({control: np.flatnonzero(data["trials"].values > 0)})
+    return crossing(
+        measured[control].values, measured["fixed_points"], measured["trials"], seed=seed
+    )
+
+
+def trends_of(data: xr.Dataset) -> tuple[tuple[Trend, ...], Limit]:
+    """Return the fits of the 50 % point against the size, and the limit they allow."""
+    there = data.isel(n=np.flatnonzero(np.isfinite(data["threshold"].values)))
+    trends = fit_trends(there["n"], there["threshold"], there["threshold_error"])
+    return trends, limit_of(trends)
+
+
+def trend_attributes(trends: tuple[Trend, ...], limit: Limit) -> dict[str, str]:
+    """Return the fits as attributes of a data file."""
+    fits: dict[str, Any] = {trend.form: asdict(trend) for trend in trends}
+    return {"trends": canonical_json(fits), "limit": canonical_json(asdict(limit))}
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds:
+    """Success of a method against one coupling, and where it is 1/2, for several sizes.
+
+    Parameters
+    ----------
+    design : Design
+        What was measured.
+    data : Dataset
+        On (n, coupling): ``success`` with its error and interval, counts of all endings, quartiles
+        of the sweeps; on n: ``threshold``, ``threshold_error`` and ``threshold_status``.
+    trends : tuple of Trend
+        Fits of the threshold against N.
+    limit : Limit
+        What they allow to say about N -> infinity.
+    """
+
+    design: Design
+    data: xr.Dataset
+    trends: tuple[Trend, ...]
+    limit: Limit
+
+
+def analysed(folder: str | os.PathLike[str], sweep: Sweep, design: Design) -> Thresholds:
+    """Return the thresholds of a sweep that has run in `folder`."""
+    raw = gather(folder, sweep)
+    data = analyse(raw, design.control, seed=sweep.seed)
+    trends, limit = trends_of(data)
+    attributes = raw.attrs | trend_attributes(trends, limit)
+    return Thresholds(design, data.assign_attrs(attributes), trends, limit)
+
+
+def thresholds(
+    n: int | Sequence[int],
+    jd: float | Sequence[float] = 0.0,
+    lam: float | Sequence[float] | None = None,
+    *,
+    layers: int = 1,
+    samples: int = 100,
+    seed: int = 0,
+    algorithm: str = "dynamics",
+    out: str | os.PathLike[str] | None = None,
+    backend: Backend | None = None,
+    **settings: Any,
+) -> Thresholds:
+    r"""Measure the coupling at which a method begins to find fixed points.
+
+    At every size N and every value of one coupling, independent networks are drawn and searched;
+    the threshold :math:`x_{1/2}(N)` is where half of them succeed, by a logistic curve where one
+    fits and by interpolation elsewhere, with its error by the bootstrap.
+
+    Parameters
+    ----------
+    n : int or sequence of int
+        Neurons per layer.
+    jd, lam : float or sequence of float
+        Self-coupling J_D and coupling lambda between layers. The one with several values is swept.
+    layers : int
+        Length of the chain.
+    samples : int
+        Disorder samples at every size and value.
+    seed : int
+        Seed of the networks, starts and masks, and of the bootstrap.
+    algorithm : str
+        ``dynamics``, ``rbp`` or ``likelihood``, as for :func:`find_fixed_point`.
+    out : path, optional
+        Folder that keeps the results: a run that was stopped goes on, and sizes, values or samples
+        can be added. Without it nothing is kept but what is returned.
+    backend : Backend, optional
+        Where to compute: ``Local()``, processes on all cores, by default; ``Serial()`` is this
+        process.
+    **settings
+        The other parameters of :class:`rmsim.studies.Design`: `lam_left` and `lam_right`, `rho`,
+        `symmetric`, `update`, `p`, `max_sweeps` (the cap, on which thresholds depend), `r0`, `dr`,
+        `eta`, `dtype`, `device`, `batch`.
+
+    Returns
+    -------
+    Thresholds
+        Data with errors, fits against N, and the limit they allow.
+
+    Raises
+    ------
+    RMError
+        If points failed; those that are done are kept in `out`.
+
+    Examples
+    --------
+    >>> import rmsim as rs
+    >>> found = rs.thresholds([20, 40], jd=[0.0, 0.3, 0.6], samples=25, backend=rs.Serial())
+    >>> success = found.data.success.sel(n=40)
+    >>> bool(success.sel(jd=0.6) > success.sel(jd=0.0))
+    True
+    >>> bool(((0 < found.data.threshold) & (found.data.threshold < 0.6)).all())
+    True
+    """
+    design = design_of(n, jd, lam, layers=layers, samples=samples, algorithm=algorithm, **settings)
+    sweep = sweep_of(design, checks.integer("seed", seed, 0))
+    with tempfile.TemporaryDirectory() if out is None else nullcontext(out) as place:
+        folder = Path(place, "points") if out is None else Path(place)
+        report = run_sweep(sweep, folder, backend)
+        if report.failures:
+            first = report.failures[0]
+            raise RMError(f"{len(report.failures)} of {report.asked} points failed; {first}")
+        found = analysed(folder, sweep, design)
+        if out is not None:
+            with Directory(folder).at_work():
+                netcdf.save(found.data, folder / DATA)
+    return found

@@ -1,0 +1,286 @@
+r"""Train the network of a point, measure it at chosen epochs, and average over networks.
+
+The weights follow from the plan alone (:class:`rmsim.learning.run_folder.Plan`): two experiments
+that measure the same network differently train the same one.
+
+:func:`benchmark` compares a sparse network with the binarised perceptron that has as many
+parameters (paper, SM-D). :func:`two_layers` trains two coupled layers that both see input and label
+(paper, main text, duality of J_D and lambda),
+
+.. math:: h^l_i = \sum_{j\ne i} J^l_{ij} s^l_j + J_D s^l_i + \lambda s^{3-l}_i + \dots, \qquad
+    \kappa = 0.9 + J_D + \lambda .
+
+The paper gives no settings for these. Neurons are updated with probability p = .85 in a sweep,
+since two layers updated together fall into 2-cycles; the margin grows with the couplings that
+stabilise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from rmsim.data import Dataset, Samples, load
+from rmsim.device import choose_device
+from rmsim.learning import Parameters, State, infer, initialise, measure
+from rmsim.learning.baselines import (
+    MlpParameters,
+    baseline_preset,
+    core_parameters,
+    fit_mlp,
+    matched_width,
+)
+from rmsim.learning.epochs import learning_of, run_epochs
+from rmsim.learning.presets import preset
+from rmsim.learning.readout import (
+    Features,
+    ProbeParameters,
+    checked_features,
+    fit_probe,
+)
+from rmsim.learning.run_folder import Plan
+from rmsim.learning.training import accuracies, binomial_error
+from rmtheory.base.errors import InvalidInputError
+from rmtheory.base.statistics import standard_error
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Of the symmetry level of one matrix of single precision, which is counted, not estimated.
+_ROUNDING = 1e-6
+
+#: Names in a point that are not parameters of the protocol.
+_OTHERS = (
+    "preset",
+    "n",
+    "replica",
+    "train_samples",
+    "test_samples",
+    "dataset",
+    "looks",
+    "watched",
+    "settle",
+    "survey",
+)
+
+
+def plan_of(point: Mapping[str, Any], seed: int) -> Plan:
+    """Return the plan of a point: ``preset``, ``n``, sizes of the data, parameters by name.
+
+    Examples
+    --------
+    >>> plan_of({"preset": "overlaps", "n": 100, "jd": 0.0, "replica": 1}, 7).parameters.j.kappa
+    0.9
+    """
+    data: dict[str, Any] = {
+        name: point.get(name) for name in ("train_samples", "test_samples", "dataset")
+    }
+    settings = {name: value for name, value in point.items() if name not in _OTHERS}
+    return Plan.of_preset(point["preset"], point["n"], seed=seed, **data, **settings)
+
+
+def epochs_of(
+    plan: Plan, data: Dataset, epochs: Sequence[int], device: torch.device | str = "cpu"
+) -> Iterator[tuple[int, State]]:
+    """Train, and give the weights after each number of epochs in `epochs`, which increase.
+
+    Parameters
+    ----------
+    plan : Plan
+        What to train.
+    data : Dataset
+        The part of the data set that the plan takes.
+    epochs : sequence of int
+        Numbers of epochs; 0 is the initialisation.
+    device : torch.device or str
+        Where the weights are.
+    """
+    if not epochs or list(epochs) != sorted({*epochs}) or epochs[0] < 0:
+        raise InvalidInputError("looks", list(epochs), "numbers of epochs that increase from 0 on")
+    state = initialise(plan.parameters, data.width, data.classes, plan.seed, device=device)
+    if epochs[0] == 0:
+        yield 0, state
+    learn = learning_of(plan.parameters, *data.train.tensors(state.dtype, device), plan.seed)
+    for epoch in run_epochs(learn, state, 0, epochs[-1]):
+        if epoch.number in epochs:
+            yield epoch.number, epoch.state
+
+
+def trained(point: dict[str, Any], seed: int, device: str | torch.device = "cpu") -> dict[str, Any]:
+    """Train the network of `point`; return what is measured at the epochs ``looks``, as arrays.
+
+    Parameters
+    ----------
+    point : dict
+        See :func:`plan_of`; ``looks`` are the epochs, ``watched`` the training samples on which
+        phases are measured. With ``settle``, phases of up to so many sweeps are tried too, whatever
+        the protocol does: ``unstable_free`` is the share of samples that reach no fixed point.
+    seed : int
+        Of the weights and of the order of the samples.
+    device : str or torch.device
+        Where to compute.
+    """
+    plan, place = plan_of(point, seed), choose_device(device)
+    data = plan.data(load(plan.dataset, download=False))
+    watched = data.train.first(min(point["watched"], len(data.train)))
+    # As many training samples as there are test samples: both accuracies have the same error.
+    predicted = data.train.first(min(len(data.test), len(data.train)))
+    rows = []
+    for _, state in epochs_of(plan, data, point["looks"], place):
+        seen = measure(plan.parameters, state, *watched.tensors(state.dtype))
+        if seen.q_dyn_error is None or None in asdict(seen.q_dyn_error).values():
+            allowed = "at least 19 samples, for the errors of all quantiles"
+            raise InvalidInputError("watched", len(watched), allowed)
+        row = {
+            **{f"qdyn_{level}": value for level, value in asdict(seen.q_dyn).items()},
+            **{f"qdyn_{level}_error": x for level, x in asdict(seen.q_dyn_error).items()},
+            "sweeps": seen.sweeps_clamped,
+            "sweeps_error": seen.sweeps_clamped_error,
+            "sweeps_free": seen.sweeps_free,
+            "sweeps_free_error": seen.sweeps_free_error,
+            "symmetry_level": seen.symmetry,
+            "symmetry_level_error": _ROUNDING,
+        }
+        if "settle" in point:
+            row |= _settled(plan.parameters, state, watched, point["settle"])
+        for name, value in accuracies(plan.parameters, state, predicted, data.test).items():
+            row[name.replace("train_", "training_")] = value
+        rows.append(row)
+    return {name: [row[name] for row in rows] for name in rows[0]} | {"device": str(place)}
+
+
+def _settled(
+    parameters: Parameters, state: State, samples: Samples, sweeps: int
+) -> dict[str, float]:
+    """Return the share of samples whose free phase reaches no fixed point within `sweeps`."""
+    longer = parameters.with_settings(scheme="full", stop="converged", clamped=sweeps, free=sweeps)
+    share = measure(longer, state, *samples.tensors(state.dtype)).unstable_free
+    return {
+        "unstable_free": share,
+        "unstable_free_error": binomial_error(share, len(samples)),
+    }
+
+
+def over_replicas(points: xr.Dataset, meaning: Mapping[str, str]) -> xr.Dataset:
+    r"""Return the mean over ``replica`` of the variables named in `meaning`, with errors.
+
+    .. math:: \sigma^2 = \frac{\mathrm{var}}{R} + \bar\epsilon^2,
+
+    the spread of R networks, and the error :math:`\epsilon` of the measurement of one (NAME_error).
+    The second is there because networks are tested on the same samples, and because the spread of
+    two or three says little; with one network it is all there is.
+
+    Parameters
+    ----------
+    points : xarray.Dataset
+        As :func:`rmsim.sweep.collect` gives it.
+    meaning : mapping
+        Variables, and what they mean.
+    """
+    import xarray as xr  # here, because workers import this package and do without
+
+    variables: dict[str, xr.DataArray] = {}
+    count = points.sizes["replica"]
+    for name, text in meaning.items():
+        every = points[name].astype(float)
+        own = points[f"{name}_error"].mean("replica", skipna=False)
+        error = own
+        if count > 1:
+            spread = every.reduce(standard_error, "replica")
+            error = (spread**2 + own**2) ** 0.5
+        variables[name] = every.mean("replica", skipna=False).assign_attrs(long_name=text)
+        variables[f"{name}_error"] = error
+    return xr.Dataset(variables)
+
+
+# A sparse network against a perceptron.
+
+
+def benchmark(
+    point: dict[str, Any], seed: int, device: str | torch.device = "cpu"
+) -> dict[str, Any]:
+    """Train the network of `point` and its probe, and the perceptron, for as many epochs.
+
+    The point is that of :func:`trained`, measured once, at the end.
+    """
+    plan, place = plan_of(point, seed), choose_device(device)
+    data = plan.data(load(plan.dataset, download=False))
+    (epochs,) = point["looks"]
+    ((_, state),) = epochs_of(plan, data, [epochs], place)
+
+    def seen(samples: Samples) -> Features:
+        inputs, labels = samples.tensors(state.dtype)
+        s = infer(plan.parameters, state, inputs).flatten(1)
+        return checked_features(s, labels, data.classes, place)
+
+    probe = ProbeParameters(epochs=preset(plan.preset).probe_epochs(epochs))
+    ours = fit_probe(seen(data.train), seen(data.test), probe, seed).test
+    assert ours is not None  # there are samples to test on
+    sizes = data.width, data.classes
+    couplings = plan.parameters.couplings
+    core = core_parameters(couplings.n, *sizes, couplings.rho, plan.parameters.w_in.rho)
+    rate = baseline_preset(plan.preset).eta_mlp
+    settings = MlpParameters(matched_width(core, *sizes).width, eta=rate, epochs=epochs)
+    train, test = (
+        checked_features(*part.tensors(), data.classes, place) for part in (data.train, data.test)
+    )
+    other = fit_mlp(train, test, settings, seed).test
+    fractions = {"accuracy": ours.accuracy, "mlp_accuracy": other.accuracy}
+    errors = {f"{name}_error": binomial_error(x, len(data.test)) for name, x in fractions.items()}
+    return {name: [x] for name, x in (fractions | errors).items()} | {"device": str(place)}
+
+
+def linear_accuracy(
+    point: Mapping[str, Any],
+    seed: int,
+    *,
+    epochs: int = 10,
+    device: str | torch.device = "cpu",
+) -> tuple[float, float]:
+    """Return the test accuracy of a softmax classifier on the inputs themselves, and its error.
+
+    Parameters
+    ----------
+    point : mapping
+        See :func:`plan_of`: its data set and how much of it.
+    seed : int
+        Of the order of the samples.
+    epochs : int
+        Passes over the samples.
+    device : str or torch.device
+        Where to compute.
+    """
+    plan, place = plan_of(point, seed), choose_device(device)
+    data = plan.data(load(plan.dataset, download=False))
+    train, test = (
+        checked_features(*part.tensors(), data.classes, place) for part in (data.train, data.test)
+    )
+    score = fit_probe(train, test, ProbeParameters(epochs=epochs), seed).test
+    assert score is not None  # there are samples to test on
+    return score.accuracy, binomial_error(score.accuracy, len(data.test))
+
+
+# Two coupled layers.
+
+_PAIR: dict[str, Any] = {
+    "layers": 2,
+    "p": 0.85,
+    "shared_back": True,
+    "input_to": "all",
+    "label_to": "all",
+    "output_from": "all",
+}
+
+
+def two_layers(
+    point: dict[str, Any], seed: int, device: str | torch.device = "cpu"
+) -> dict[str, Any]:
+    """Train two layers with the ``jd`` and ``lam`` of `point`; see :func:`trained`."""
+    rest = {name: value for name, value in point.items() if name != "lam"}
+    lam = float(point["lam"])
+    kappa = 0.9 + float(point["jd"]) + lam
+    couplings = {"lam_left": lam, "lam_right": lam, "kappa_j": kappa, "kappa_in": kappa}
+    return trained({**rest, **_PAIR, **couplings}, seed, device)

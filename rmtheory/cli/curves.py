@@ -1,0 +1,106 @@
+"""``rmtheory curve``: a whole curve y*(d), S_I*(d), as a netCDF file and a picture."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rmtheory.base import checks
+from rmtheory.base.chain import Chain
+from rmtheory.base.errors import InvalidInputError, NotConvergedError
+from rmtheory.base.wording import counted
+from rmtheory.cli.points import required
+from rmtheory.runtime import report as io
+from rmtheory.runtime.command import check_folder, check_picture, if_interrupted
+from rmtheory.runtime.progress import counting
+
+
+def curve(
+    layers: io.LayersOption = "1",
+    jd: io.JdOption = None,
+    lam: io.LamOption = None,
+    lam_left: io.LamLeftOption = None,
+    lam_right: io.LamRightOption = None,
+    d_min: Annotated[
+        str, typer.Option("--d-min", metavar="NUMBER", help="Least distance.")
+    ] = "1e-3",
+    d_max: Annotated[
+        str, typer.Option("--d-max", metavar="NUMBER", help="Largest distance, below 1/2.")
+    ] = "0.45",
+    points: Annotated[
+        str, typer.Option("--points", metavar="COUNT", help="Number of distances.")
+    ] = "40",
+    out: io.DataOption = None,
+    plot: io.PictureOption = None,
+) -> None:
+    """Follow y*(d) from d-max to d-min, geometrically spaced, and store it with its errors.
+
+    Where the continuation is lost, the points before are stored all the same.
+
+    Example: rmtheory curve --layers 2 --jd 0 --lam .45 --points 12 --out curve.nc --plot curve.png
+    """
+    import numpy as np
+
+    from rmtheory.local_entropies.curves import CurveStoppedError
+    from rmtheory.local_entropies.curves import curve as follow
+    from rmtheory.local_entropies.points import distance
+    from rmtheory.runtime import netcdf, provenance
+
+    chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
+    low, high = float(distance(d_min, "d_min")), float(distance(d_max, "d_max"))
+    count = checks.integer("points", points, 2, 10_000)
+    if low >= high:
+        raise InvalidInputError("d_min", d_min, f"below d_max = {d_max}")
+    target = Path(required("out", None if out is None else str(out)))
+    check_folder("out", target)
+    check_picture(plot, target)
+    parameters = {**chain.parameters(), "d_min": low, "d_max": high, "points": count}
+    begun = time.perf_counter()
+
+    def write(data: Any, complete: bool) -> None:
+        attributes = provenance.attributes(
+            {**parameters, "complete": complete}, wall_time=time.perf_counter() - begun
+        )
+        netcdf.save(data.assign_attrs(attributes), target)
+
+    with (
+        if_interrupted(lambda: f"nothing is written to {target}"),
+        counting(f"{chain}", count) as progress,
+    ):
+        try:
+            data = follow(chain, np.geomspace(low, high, count).tolist(), on_point=progress)
+        except CurveStoppedError as stopped:
+            write(stopped.solved, complete=False)
+            kept = f"{counted(stopped.solved.sizes['d'], 'point')} of {count} are in {target}"
+            raise NotConvergedError(f"{stopped}; {kept}") from stopped
+    lost = _q0_lost(chain, data)
+    write(data.assign_attrs(q0_lost_at=lost), complete=True)
+    if plot is not None:
+        from rmtheory.plots import plot_curve
+
+        plot_curve(data, chain, plot)
+    typer.echo(f"{count} points of {chain} in {target}" + (f" and {plot}" if plot else ""))
+    if "q0_stability" in data:
+        typer.echo(f"distance at which the saddle q0 = 0 loses its stability: {lost}")
+
+
+def _q0_lost(chain: Chain, data: Any) -> str:
+    """The distance along the curve where q0 = 0 becomes unstable, as text."""
+    if "q0_stability" not in data:
+        return "not computed for more than two layers"
+    if chain.layers != 1:
+        # The first change of sign between neighbouring points; they are not refined.
+        d, positive = data["d"].values, data["q0_stability"].values > 0
+        lost = [k for k in range(len(d) - 1) if positive[k] and not positive[k + 1]]
+        return (
+            f"between {d[lost[0]]:.4g} and {d[lost[0] + 1]:.4g}" if lost else "none on this curve"
+        )
+    from rmtheory.local_entropies.broken_branch import q0_loss
+
+    try:
+        return str(q0_loss(chain.exact.jd))
+    except NotConvergedError as problem:
+        return f"none ({problem})"

@@ -1,0 +1,211 @@
+"""``rmtheory local-entropy`` and ``rmtheory ystar``: one point of the local-entropy theory.
+
+With ``--q0`` an overlap between clusters is allowed (one layer).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rmtheory.base import checks
+from rmtheory.base.chain import decimal_string
+from rmtheory.base.errors import InvalidInputError
+from rmtheory.base.estimate import Estimate, Tier
+from rmtheory.runtime import report as io
+
+if TYPE_CHECKING:
+    from rmtheory.local_entropies.broken_branch import BrokenPoint
+
+
+DistanceOption = Annotated[
+    str | None, typer.Option("--d", metavar="NUMBER", help="Distance, between 0 and 1/2.")
+]
+
+#: A hundred digits take half a minute.
+MOST_DIGITS = 100
+
+WantedDigits = Annotated[
+    str | None,
+    typer.Option("--digits", metavar="COUNT", help="Digits wanted: any for L = 1, 12 beyond."),
+]
+
+Q0Option = Annotated[
+    bool, typer.Option("--q0", help="Allow an overlap q0 between clusters (one layer).")
+]
+
+_MEANING = {
+    "phi": "free entropy, -Phi of the paper, per neuron",
+    "internal": "internal entropy S_I per neuron",
+    "external": "external entropy S_E per neuron",
+    "qhat": "conjugate overlap of each layer",
+    "q0_stability": "M0: the saddle q0 = 0 is stable where it is positive",
+    "y_star": "largest y with S_E >= 0",
+    "slope": "dS_I*/dd per neuron; its sign decides monotonicity",
+    "residual": "largest residual of the equations solved",
+}
+
+_MEANING_BROKEN = {
+    "phi": "free entropy, -Phi of the paper, per neuron",
+    "internal": "internal entropy S_I per neuron",
+    "external": "external entropy S_E per neuron",
+    "y_star": "y with S_E = 0",
+    "slope": "dS_I*/dd per neuron; its sign decides monotonicity",
+    "qhat": "conjugate overlap inside a cluster",
+    "q0": "overlap between clusters",
+    "qhat0": "its conjugate",
+    "change": "phi, or S_I* at y*, minus that of q0 = 0",
+    "residual": "largest residual of the equations solved",
+    "q0_stability": "M0: the saddle q0 = 0 is stable where it is positive",
+}
+
+
+def local_entropy(
+    layers: io.LayersOption = "1",
+    jd: io.JdOption = None,
+    lam: io.LamOption = None,
+    lam_left: io.LamLeftOption = None,
+    lam_right: io.LamRightOption = None,
+    d: DistanceOption = None,
+    y: Annotated[
+        str | None, typer.Option("--y", metavar="NUMBER", help="Number of replicas, y > 0.")
+    ] = None,
+    digits: WantedDigits = None,
+    q0: Q0Option = False,
+    method: Annotated[
+        str,
+        typer.Option("--method", metavar="NAME", help="integral, or replicated at integer y."),
+    ] = "integral",
+    json: io.JsonOption = False,
+    out: io.OutOption = None,
+) -> None:
+    """Free, internal and external entropy at distance d and given y, any number of layers.
+
+    Example: rmtheory local-entropy --layers 1 --jd .1 --d .1 --y 3 --json
+    """
+    from rmtheory.local_entropies.points import local_entropy as evaluate
+
+    chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
+    if method not in ("integral", "replicated"):
+        raise InvalidInputError("method", method, "integral or replicated")
+    if q0:
+        from rmtheory.local_entropies.broken_branch import broken_entropy
+
+        if method != "integral":
+            raise InvalidInputError("method", method, "integral with --q0")
+
+        _refuse_digits(digits)
+        broken = broken_entropy(chain, required("d", d), required("y", y))
+        parameters = {**chain.parameters(), "d": _exact("d", d), "y": _exact("y", y)}
+        title = f"Local entropy of {chain} at d = {d}, y = {y}, with q0"
+        _report(title, parameters, broken, at_ystar=False).show(json, out)
+        return
+    point = evaluate(
+        chain,
+        required("d", d),
+        required("y", y),
+        wanted_digits(digits),
+        method="replicated" if method == "replicated" else "integral",
+    )
+    quantities: dict[str, io.Quantity] = {
+        "phi": point.phi,
+        "internal": point.internal,
+        "external": point.external,
+        "qhat": list(point.qhat),
+    }
+    if point.q0_stability is not None:
+        quantities["q0_stability"] = point.q0_stability
+    parameters = {**chain.parameters(), "d": _exact("d", d), "y": _exact("y", y)}
+    title = f"Local entropy of {chain} at d = {d}, y = {y}"
+    io.Report(title, parameters, quantities, _MEANING).show(json, out)
+
+
+def ystar(
+    layers: io.LayersOption = "1",
+    jd: io.JdOption = None,
+    lam: io.LamOption = None,
+    lam_left: io.LamLeftOption = None,
+    lam_right: io.LamRightOption = None,
+    d: DistanceOption = None,
+    digits: WantedDigits = None,
+    q0: Q0Option = False,
+    json: io.JsonOption = False,
+    out: io.OutOption = None,
+) -> None:
+    """Solve for y*(d), where the external entropy vanishes, and S_I* there.
+
+    Example: rmtheory ystar --layers 1 --jd .1 --d .1 --json
+    """
+    from rmtheory.local_entropies.points import ystar as solve
+
+    chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
+    if q0:
+        from rmtheory.local_entropies.broken_branch import broken_ystar
+
+        _refuse_digits(digits)
+        broken = broken_ystar(chain, required("d", d))
+        parameters = {**chain.parameters(), "d": _exact("d", d)}
+        title = f"y* of {chain} at d = {d}, with q0"
+        _report(title, parameters, broken, at_ystar=True).show(json, out)
+        return
+    point = solve(chain, required("d", d), wanted_digits(digits))
+    residual = Estimate(
+        point.residual, point.residual, Tier.ESTIMATED, "largest residual; it should be 0"
+    )
+    quantities: dict[str, io.Quantity] = {
+        "y_star": point.y_star,
+        "internal": point.internal,
+        "slope": point.slope,
+        "qhat": list(point.qhat),
+        "residual": residual,
+    }
+    if point.q0_stability is not None:
+        quantities["q0_stability"] = point.q0_stability
+    parameters = {**chain.parameters(), "d": _exact("d", d)}
+    io.Report(f"y* of {chain} at d = {d}", parameters, quantities, _MEANING).show(json, out)
+
+
+def required(argument: str, text: str | None) -> str:
+    """Return an option that must be given."""
+    if text is None:
+        raise InvalidInputError(argument, "nothing", f"given (--{argument.replace('_', '-')} ...)")
+    return text
+
+
+def wanted_digits(text: str | None) -> int | None:
+    """Return the number of digits wanted, None if not given."""
+    return None if text is None else checks.integer("digits", text, 1, MOST_DIGITS)
+
+
+def _exact(argument: str, text: str | None) -> str:
+    return decimal_string(checks.exact_real(argument, text))
+
+
+def _refuse_digits(digits: str | None) -> None:
+    """Refuse --digits with --q0, where the number of digits cannot be chosen."""
+    if digits is not None:
+        raise InvalidInputError("digits", digits, "left out with --q0, which gives about ten")
+
+
+def _report(
+    title: str, parameters: dict[str, Any], point: BrokenPoint, at_ystar: bool
+) -> io.Report:
+    """Return the report of a point with --q0, at y* or at given y."""
+    quantities: dict[str, io.Quantity] = {}
+    if at_ystar:
+        quantities |= {"y_star": point.y, "internal": point.internal, "slope": point.slope}
+    else:
+        quantities |= {"phi": point.phi, "internal": point.internal, "external": point.external}
+    quantities |= {
+        "qhat": [point.qhat1],
+        "q0": point.q0,
+        "qhat0": point.qhat0,
+        "change": point.change,
+    }
+    if point.residual is not None:
+        quantities["residual"] = Estimate(
+            point.residual, point.residual, Tier.ESTIMATED, "largest residual; it should be 0"
+        )
+    quantities["q0_stability"] = point.q0_stability
+    return io.Report(title, parameters, quantities, _MEANING_BROKEN)

@@ -1,0 +1,43 @@
+"""Theory of the dynamics as N -> infinity: when the network freezes, and what it reaches."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rmtheory.dynamics.averages import MeanField, Series, mean_field
+    from rmtheory.dynamics.bound import ConvergenceBound, convergence_bound, jd_for_failure
+    from rmtheory.dynamics.exact_steps import FirstSteps, first_steps
+    from rmtheory.dynamics.freezing import FreezingPoint, freezing_point
+    from rmtheory.dynamics.stationary_state import Stationary, overshoot, stationary
+    from rmtheory.dynamics.two_phases import Presentation, overlap_of_phases
+else:
+    from rmtheory.base.lazy import lazy_exports
+
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            ".averages": ["MeanField", "Series", "mean_field"],
+            ".bound": ["ConvergenceBound", "convergence_bound", "jd_for_failure"],
+            ".exact_steps": ["FirstSteps", "first_steps"],
+            ".freezing": ["FreezingPoint", "freezing_point"],
+            ".stationary_state": ["Stationary", "overshoot", "stationary"],
+            ".two_phases": ["Presentation", "overlap_of_phases"],
+        },
+    )
+
+__all__ = [
+    "ConvergenceBound",
+    "FirstSteps",
+    "FreezingPoint",
+    "MeanField",
+    "Presentation",
+    "Series",
+    "Stationary",
+    "convergence_bound",
+    "first_steps",
+    "freezing_point",
+    "jd_for_failure",
+    "mean_field",
+    "overlap_of_phases",
+    "overshoot",
+    "stationary",
+]

@@ -1,0 +1,228 @@
+r"""Averages of the effective process over time: flip rate, correlations, margins at the end.
+
+.. math:: f(t) = \frac{1 - C(t, t-1)}{2}, \qquad C(t, 0) = \langle s(t) s(0) \rangle,
+
+and the fraction of neurons that disagree with their field,
+of which a mask updates a part p only. Every number is the mean over independent batches of copies
+(:mod:`rmtheory.dynamics.process`); its error has the spread between batches and, where batches of
+half the size differ by more than they scatter, that difference: the bias of order 1/M that a
+measured C brings.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rmtheory.base import checks
+from rmtheory.base.chain import Chain
+from rmtheory.base.errors import InvalidInputError
+from rmtheory.base.estimate import Estimate, Tier
+from rmtheory.dynamics.process import Process
+
+Floats = NDArray[np.float64]
+
+LEAST_TRAJECTORIES = 1000
+#: Batches of the full and of half the size.
+_BATCHES, _HALVES = 8, 4
+#: Bytes of normal numbers that one batch may keep.
+_MOST_BYTES = 400 * 2**20
+#: Beyond this the triangular solves, of order sweeps^3, take longer than the sampling.
+MOST_SWEEPS = 4000
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """A quantity at every sweep, with its error."""
+
+    value: Floats
+    error: Floats
+    method: str
+
+    def __getitem__(self, index: int) -> Estimate:
+        """Return one entry as an estimate."""
+        return Estimate(
+            float(self.value[index]), float(self.error[index]), Tier.ESTIMATED, self.method
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class MeanField:
+    """Averages of the dynamics for N -> infinity, from a random start.
+
+    Parameters
+    ----------
+    chain, p, trajectories, seed
+        The model, the update probability, the number of copies and their seed.
+    flip_rate, overlap_with_start, unstable : Series, (sweeps)
+        After sweep t = 1, 2, ...: the fraction of neurons that this sweep flipped, C(t, 0), and
+        the fraction that disagreed with their field before it. Means over the layers.
+    never_moved : Estimate
+        Fraction of neurons that no sweep flipped.
+    flip_rate_late : Estimate or None
+        Mean of f over the last half of the sweeps; None if it still falls.
+    reason : str
+        Why there is no `flip_rate_late`, otherwise empty.
+    margins : Series, (quantiles)
+        Quantiles of s h at the last sweep, at `margin_levels`.
+    """
+
+    chain: Chain
+    p: float
+    trajectories: int
+    seed: int
+    flip_rate: Series
+    overlap_with_start: Series
+    unstable: Series
+    never_moved: Estimate
+    flip_rate_late: Estimate | None
+    reason: str
+    margins: Series
+
+    #: Levels of `margins`.
+    margin_levels = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95)
+
+    @property
+    def sweeps(self) -> int:
+        """The number of sweeps."""
+        return len(self.flip_rate.value)
+
+
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    flips: Floats
+    overlaps: Floats
+    unstable: Floats
+    never_moved: float
+    margins: Floats
+
+
+def mean_field(
+    chain: Chain,
+    sweeps: int = 300,
+    *,
+    p: float = 1.0,
+    trajectories: int = 100_000,
+    seed: int = 0,
+) -> MeanField:
+    r"""Return the averages of the dynamics for N -> infinity over `sweeps` sweeps.
+
+    Parameters
+    ----------
+    chain : Chain
+        The model, a finite number of layers.
+    sweeps : int
+        T, from 1 to 4000. The work grows as :math:`L\,T^2` times the trajectories.
+    p : float
+        Probability that a neuron is updated in a sweep; 1 updates all at once.
+    trajectories : int
+        Copies of the effective process, at least 1000.
+    seed : int
+        The same seed gives the same numbers.
+
+    Examples
+    --------
+    >>> import rmtheory as rt
+    >>> result = rt.mean_field(rt.Chain(1, jd=0.5), sweeps=3, trajectories=20_000)
+    >>> abs(result.overlap_with_start[0].value - 0.3829) < 0.02  # 2 P(1/2) - 1
+    True
+    """
+    layers = chain.finite_layers
+    sweeps = checks.integer("sweeps", sweeps, 1, MOST_SWEEPS)
+    trajectories = checks.integer("trajectories", trajectories, LEAST_TRAJECTORIES)
+    seed = checks.integer("seed", seed, 0)
+    rate = update_probability(p)
+    chain.refuse_beyond(1e6)
+    size = min(math.ceil(trajectories / _BATCHES), max(64, _MOST_BYTES // (4 * sweeps * layers)))
+    count = math.ceil(trajectories / size)
+    children = np.random.SeedSequence(seed).spawn(count + _HALVES)
+    whole = [_run(chain, sweeps, rate, size, one) for one in children[:count]]
+    half = [_run(chain, sweeps, rate, max(1, size // 2), one) for one in children[count:]]
+    method = f"effective process, {count} x {size} trajectories"
+
+    def series(name: str) -> Series:
+        value, error = _combined(
+            np.array([getattr(one, name) for one in whole]),
+            np.array([getattr(one, name) for one in half]),
+        )
+        return Series(value, error, method)
+
+    late, reason = _late([one.flips for one in whole], [one.flips for one in half], method)
+    moved = series("never_moved")
+    return MeanField(
+        chain,
+        rate,
+        count * size,
+        seed,
+        series("flips"),
+        series("overlaps"),
+        series("unstable"),
+        Estimate(float(moved.value), float(moved.error), Tier.ESTIMATED, method),
+        late,
+        reason,
+        series("margins"),
+    )
+
+
+def update_probability(p: object) -> float:
+    """Return the probability of an update, checked."""
+    rate = float(checks.exact_real("p", p))
+    if not 0 < rate <= 1:
+        raise InvalidInputError("p", p, "a probability above 0, at most 1")
+    return rate
+
+
+def _run(
+    chain: Chain, sweeps: int, p: float, size: int, sequence: np.random.SeedSequence
+) -> _Batch:
+    generator = np.random.default_rng(sequence)
+    layers = chain.finite_layers
+    start = (2 * generator.integers(0, 2, (layers, size), dtype=np.int8) - 1).astype(np.int8)
+    process = Process(chain.jd, chain.lam_left, chain.lam_right, start, sweeps, generator)
+    flips, overlaps, unstable = (np.empty(sweeps) for _ in range(3))
+    moved = np.zeros(start.shape, dtype=bool)
+    for t in range(sweeps):
+        before = process.s
+        unstable[t] = process.sweep(p=p).mean()
+        changed = process.s != before
+        moved |= changed
+        flips[t] = changed.mean()
+        overlaps[t] = (process.s * start).mean(dtype=np.float64)
+    margins = np.quantile(process.h * process.s, MeanField.margin_levels)
+    return _Batch(flips, overlaps, unstable, float(1 - moved.mean()), margins)
+
+
+def _combined(whole: Floats, half: Floats) -> tuple[Floats, Floats]:
+    """Return mean and error of the batches: their scatter, and the bias seen in half batches."""
+    value = whole.mean(axis=0)
+    variance = whole.var(axis=0, ddof=1) / len(whole)
+    # Half the size, twice the variance per batch.
+    scatter = variance + half.var(axis=0, ddof=1) / len(half)
+    bias = np.maximum((half.mean(axis=0) - value) ** 2 - 4 * scatter, 0)
+    # No error is exactly 0, not even where all batches agree.
+    return value, np.sqrt(np.maximum(variance + bias, 0.0)) + 1e-12
+
+
+def _late(whole: list[Floats], half: list[Floats], method: str) -> tuple[Estimate | None, str]:
+    sweeps = len(whole[0])
+    if sweeps < 4:
+        return None, "a late flip rate needs at least 4 sweeps"
+
+    def window(batches: list[Floats], first: float, last: float) -> Floats:
+        return np.array(
+            [one[int(first * sweeps) : max(int(last * sweeps), 1)].mean() for one in batches]
+        )
+
+    earlier, later = window(whole, 0.5, 0.75), window(whole, 0.75, 1)
+    fall = earlier - later
+    error = float(fall.std(ddof=1)) / math.sqrt(len(fall))
+    if fall.mean() > 3 * error:
+        return None, (
+            f"the flip rate still falls, from {earlier.mean():.4g} in the third quarter of the "
+            f"sweeps to {later.mean():.4g} in the fourth: more sweeps are needed, or it tends to 0"
+        )
+    value, deviation = _combined(window(whole, 0.5, 1), window(half, 0.5, 1))
+    return Estimate(float(value), float(deviation), Tier.ESTIMATED, method), ""

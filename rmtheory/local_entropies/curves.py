@@ -1,0 +1,252 @@
+"""The curve y*(d), S_I*(d) of a chain as a data set, and its minima.
+
+Minima over d of the slope dS_I*/dd and of S_I* itself decide on the thresholds
+(:mod:`rmtheory.local_entropies.thresholds`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from rmtheory.base.chain import Chain
+from rmtheory.base.errors import InvalidInputError, NotConvergedError, RMError
+from rmtheory.base.estimate import Estimate
+from rmtheory.local_entropies.functional import Functional, Refined
+from rmtheory.local_entropies.functionals import functional
+from rmtheory.local_entropies.points import YStar, distance, ystar
+from rmtheory.local_entropies.solve import CurveTracker
+
+# The curve as a data set.
+
+
+class CurveStoppedError(NotConvergedError):
+    """The continuation was lost; `solved` is the data set of the points before."""
+
+    def __init__(self, message: str, solved: xr.Dataset) -> None:
+        super().__init__(message)
+        self.solved = solved
+
+
+def curve(
+    chain: Chain,
+    distances: Sequence[float],
+    *,
+    on_point: Callable[[int], None] | None = None,
+) -> xr.Dataset:
+    """Follow y*(d) through all `distances`.
+
+    Parameters
+    ----------
+    chain : Chain
+        Any number of layers, J_D >= 0.
+    distances : sequence of float
+        Distances in (0, 1/2), in any order.
+    on_point : callable, optional
+        Called with the number of points solved so far.
+
+    Returns
+    -------
+    xarray.Dataset
+        Over the coordinate d, ascending: ``y_star``, ``internal``, ``slope``, ``qhat`` (by layer)
+        and, for one layer and two, ``q0_stability``, each with NAME_error; for these also
+        ``gas_internal``, ``gas_slope``, the limit d -> 0 (nan where d is beyond its range).
+
+    Raises
+    ------
+    CurveStoppedError
+        If the branch is lost; its attribute ``solved`` is the data set of the points before.
+
+    Examples
+    --------
+    >>> import rmtheory as rt
+    >>> data = rt.curve(rt.Chain(1, jd=0.1), [0.1, 0.2])
+    >>> [f"{float(s):.6f}" for s in data.internal]  # S_I*(d)
+    ['0.029044', '0.046876']
+    """
+    for d in distances:
+        distance(d)
+    if not len(distances):
+        raise InvalidInputError("distances", "nothing", "at least one distance")
+    model = functional(chain)
+    tracker = CurveTracker(model)
+    points: list[YStar] = []
+    # From the far end to d = 0: the continuation starts where Newton is safe.
+    for d in sorted(map(float, distances), reverse=True):
+        try:
+            # Scanning for other zeros of S_E costs little where evaluations are fast and y* is
+            # moderate; otherwise it is done at the far end.
+            moderate = not points or float(points[-1].y_star) < 100
+            scan = moderate if model.fast else not points
+            points.append(ystar(chain, d, tol=model.curve_tol, tracker=tracker, check_zeros=scan))
+        except RMError as problem:
+            if isinstance(problem, InvalidInputError) or not points:
+                raise
+            raise CurveStoppedError(str(problem), as_dataset(chain, points)) from problem
+        if on_point is not None:
+            on_point(len(points))
+    return as_dataset(chain, points)
+
+
+def as_dataset(chain: Chain, points: Sequence[YStar]) -> xr.Dataset:
+    """Collect solved points into a data set, ascending in d."""
+    points = sorted(points, key=lambda point: point.d)
+    data: dict[str, tuple[tuple[str, ...], np.ndarray, dict[str, str]]] = {}
+
+    def store(name: str, meaning: str, estimates: Sequence[Estimate]) -> None:
+        values = np.array([float(e.value) for e in estimates])
+        errors = np.array([float(e.error) for e in estimates])
+        data[name] = (("d",), values, {"long_name": meaning})
+        data[f"{name}_error"] = (("d",), errors, {"long_name": f"error of {name}"})
+
+    store("y_star", "largest y with S_E >= 0", [p.y_star for p in points])
+    store("internal", "internal entropy S_I* per neuron (nat)", [p.internal for p in points])
+    store("slope", "dS_I*/dd per neuron", [p.slope for p in points])
+    q0 = [p.q0_stability for p in points if p.q0_stability is not None]
+    if q0:  # one layer or two
+        store("q0_stability", "M0 (least eigenvalue), positive where q0 = 0 is stable", q0)
+    for k, name in ((0, "value"), (1, "error")):
+        qhat = [[float((e.value, e.error)[k]) for e in point.qhat] for point in points]
+        label = "qhat" if name == "value" else "qhat_error"
+        data[label] = (("d", "layer"), np.array(qhat), {"long_name": f"conjugate overlap, {name}"})
+    residual = np.array([point.residual for point in points])
+    data["residual"] = (("d",), residual, {"long_name": "largest residual of the equations"})
+    model = functional(chain)
+    if model.gas_known:
+        gas = np.array([_gas(model, point.d) for point in points])
+        data["gas_internal"] = (("d",), gas[:, 0], {"long_name": "S_I*, d -> 0"})
+        data["gas_slope"] = (("d",), gas[:, 1], {"long_name": "slope, d -> 0"})
+    coordinates = {
+        "d": np.array([point.d for point in points]),
+        # All layers of the infinite chain are alike.
+        "layer": np.arange(1, len(points[0].qhat) + 1),
+    }
+    return xr.Dataset(data, coords=coordinates)
+
+
+def _gas(model: Functional, d: float) -> tuple[float, float]:
+    """Return the dilute gas of flips, or nan where d is beyond its range."""
+    try:
+        limit = model.gas(d)
+    except NotConvergedError:
+        limit = None
+    return (np.nan, np.nan) if limit is None else (limit.internal, limit.slope)
+
+
+# Minima along the curve.
+
+#: Distances scanned for a minimum when nothing is known, from above, where Newton is safe.
+SCAN = (0.25, 1e-4, 22)
+
+#: Tolerance of the scan: signs and places are wanted, not values.
+SCAN_TOL = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """A minimum over d: where it is, its value with an error, and the solved point there."""
+
+    d: float
+    value: float
+    error: float
+    point: Refined
+    #: Second derivative of the slope in log d, where it is the slope that was minimised.
+    curvature: float = 0.0
+
+
+def least_slope(
+    tracker: CurveTracker, near: float | None, tol: float, slope_tol: float = math.inf
+) -> Minimum:
+    """Find the least slope dS_I*/dd over d, close to `near` or by a scan."""
+    widths = [0.03, 0.006] if tol < 1e-9 else [0.03]
+    if near is None:
+        near = _scan(tracker, lambda point: point.moments.slope, "slope")
+        widths.insert(0, 0.12)
+    points: dict[float, Refined] = {}
+
+    def slope(log_d: float) -> float:
+        if log_d not in points:
+            points[log_d] = tracker.solve(math.exp(log_d), tol, slope_tol)
+        return points[log_d].moments.slope
+
+    middle, moved = math.log(near), math.inf
+    # Parabolas of decreasing width; the last is narrow enough to place the minimum, and still wide
+    # against the noise of the slope.
+    for width in widths:
+        for _ in range(30):
+            a, b, c = (slope(middle + k * width) for k in (-1, 0, 1))
+            curvature = a - 2 * b + c
+            if curvature > 0 and abs(a - c) < 3 * curvature:
+                break
+            middle += math.copysign(width, a - c)  # downhill until the minimum is inside
+        else:
+            raise NotConvergedError(f"the slope has no minimum near d = {near:g}")
+        moved = 0.5 * width * (a - c) / curvature
+        middle += moved
+    value = slope(middle)
+    point = points[middle]
+    # What is left of the misplacement is small against the last move, or of second order in width.
+    left = max(0.1 * abs(moved), width**2)
+    misplaced = 0.5 * curvature * (left / width) ** 2
+    error = point.slope_error + misplaced
+    return Minimum(math.exp(middle), value, error, point, curvature / width**2)
+
+
+def least_entropy(tracker: CurveTracker, near: float | None, tol: float) -> Minimum:
+    """Find the interior minimum of S_I* over d, where the slope passes 0 from below."""
+    from scipy import optimize
+
+    if near is None:
+        near = _scan(tracker, lambda point: point.moments.internal, "entropy")
+    points: dict[float, Refined] = {}
+
+    def slope(log_d: float) -> float:
+        points[log_d] = tracker.solve(math.exp(log_d), tol)
+        return points[log_d].moments.slope
+
+    low = high = math.log(near)
+    while slope(low) > 0:
+        low -= 0.1
+        if low < math.log(near) - 2:
+            raise NotConvergedError(f"S_I* has no minimum near d = {near:g}")
+    while slope(high) < 0:
+        high += 0.1
+        if high > math.log(0.4):
+            raise NotConvergedError(f"S_I* still falls with d at d = {math.exp(high):g}")
+    root = optimize.brentq(slope, low, high, xtol=1e-6)
+    slope(root)
+    point = points[root]
+    return Minimum(math.exp(root), point.moments.phi, point.phi_error, point)
+
+
+def _scan(tracker: CurveTracker, value: Callable[[Refined], float], what: str) -> float:
+    """Return the d of the lowest interior local minimum of `value` over a coarse grid."""
+    distances = np.geomspace(*SCAN)
+    scanned: list[tuple[float, float]] = []
+    for d in distances:
+        scanned.append((float(d), value(tracker.solve(float(d), SCAN_TOL))))
+        if _passed([value for _, value in scanned]):
+            break
+    inner = [
+        (scanned[k][1], scanned[k][0])
+        for k in range(1, len(scanned) - 1)
+        if scanned[k - 1][1] >= scanned[k][1] <= scanned[k + 1][1]
+    ]
+    if not inner:
+        raise NotConvergedError(
+            f"the {what} of {tracker.model.chain} has no minimum between d = {scanned[-1][0]:.2g} "
+            f"and {scanned[0][0]:.2g}"
+        )
+    return min(inner)[1]
+
+
+def _passed(values: list[float]) -> bool:
+    """Whether a minimum lies behind: the values fell, then rose twice (towards d = 0)."""
+    if len(values) < 4:
+        return False
+    a, b, c, d = values[-4:]
+    return a > b < c < d

@@ -1,1 +1,0 @@
-"""Local entropy of three or more layers and of the infinite chain (docs: Beyond two layers)."""

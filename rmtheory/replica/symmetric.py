@@ -1,0 +1,278 @@
+r"""The replica-symmetric functional of the number of fixed points, L = 1 and 2, by quadrature.
+
+Per neuron (paper, SM-A, eq. result_RS),
+
+.. math:: S_{rs}(q, \hat q) = \frac1L\Big[\tfrac12\sum_l \hat q_l (q_l - 1)
+    + \int \prod_l Dt_l Dz_l\, \log\zeta\Big], \qquad
+    \zeta = \sum_s e^{\sum_l h_l s_l} \prod_l P\Big(\frac{v_l + s_l x_l}{\sqrt{1-q_l}}\Big),
+
+h = sqrt(qhat) t, x = sqrt(q) z. Integrating by parts, with d^2 log zeta/dh^2 = 1 - m^2 and the heat
+equation d zeta/dq = -(1/2) d^2 zeta/dx^2 at fixed x,
+
+.. math:: 2 L \frac{\partial S}{\partial \hat q_l} = q_l - E[m_l^2], \qquad
+    2 L \frac{\partial S}{\partial q_l} = \hat q_l - E[(\partial_{x_l}\log\zeta)^2],
+
+so the saddle equations are q = E[m^2] and qhat = E[(d log zeta/dx)^2].
+
+Quadrature: the trapezoid rule converges like exp(-2 pi d/step) where the integrand is analytic in
+a strip of half-width d. In t that is pi/(2 sqrt qhat), in z a multiple of sqrt((1-q)/q): the steps
+scale with them, where Gauss-Hermite nodes do not and lose their digits as q -> 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from rmtheory.base.chain import Chain
+from rmtheory.base.errors import InvalidInputError, NotConvergedError
+from rmtheory.base.estimate import Estimate, Tier
+from rmtheory.base.gaussian import Array, log_P, r
+
+#: Nodes reach this many standard deviations.
+_REACH = 8.5
+
+#: Steps at fineness 1: for the Gaussian alone, and in units of the width of the integrand.
+_STEP, _STEP_T, _STEP_Z = 0.65, 0.5, 0.4
+
+#: Largest number of node pairs (a few seconds) and of nodes of one layer (memory).
+MOST_NODES, _MOST_SITE_NODES = 40_000_000, 4_000_000
+
+_BLOCK = 1 << 17
+
+
+@dataclass(frozen=True)
+class Averages:
+    """Gaussian averages over t and z of one quadrature rule."""
+
+    log_zeta: float
+    #: E[m_l^2] of every layer.
+    overlap: Array
+    #: E[(d log zeta/dx_l)^2] of every layer.
+    force: Array
+    nodes: int
+
+
+@dataclass(frozen=True)
+class RSPoint:
+    """The functional and its gradient at one (q, qhat)."""
+
+    chain: Chain
+    q: tuple[float, ...]
+    qhat: tuple[float, ...]
+    #: S_rs per neuron.
+    value: Estimate
+    #: E[m_l^2], to be q_l at a saddle.
+    overlap: tuple[Estimate, ...]
+    #: E[(d log zeta/dx_l)^2], to be qhat_l at a saddle.
+    force: tuple[Estimate, ...]
+
+    @property
+    def residual(self) -> float:
+        """Largest violation of the saddle equations, relative to 1 + qhat for the second."""
+        first = [abs(float(m) - x) for m, x in zip(self.overlap, self.q, strict=True)]
+        second = [abs(float(g) - y) / (1 + y) for g, y in zip(self.force, self.qhat, strict=True)]
+        return max(first + second)
+
+
+def functional(
+    chain: Chain,
+    q: float | Sequence[float],
+    qhat: float | Sequence[float],
+    *,
+    tolerance: float | None = None,
+) -> RSPoint:
+    """S_rs and its saddle equations at given order parameters.
+
+    Parameters
+    ----------
+    chain : Chain
+        One or two layers.
+    q, qhat : float or sequence of float
+        Overlaps in [0, 1) and conjugates >= 0, one per layer; one number stands for all layers.
+    tolerance : float, optional
+        Refine until two rules agree to this in S_rs and in both averages (relative to
+        1 + average); default 1e-11 for one layer and 1e-9 for two.
+
+    Examples
+    --------
+    >>> from rmtheory import Chain
+    >>> point = functional(Chain(1, jd=0.5), q=0.3, qhat=0.4)
+    >>> print(f"{float(point.value):.10f}")
+    0.3432566530
+    """
+    layers = checked_layers(chain)
+    overlaps = order_parameter("q", q, layers, below=1.0)
+    conjugates = order_parameter("qhat", qhat, layers, below=math.inf)
+    goal = (1e-11 if layers == 1 else 1e-9) if tolerance is None else tolerance
+    fineness = 1.6
+    coarse = averages(chain, overlaps, conjugates, fineness)
+    while True:
+        fineness *= 0.7
+        fine = averages(chain, overlaps, conjugates, fineness)
+        gaps = _gaps(coarse, fine)
+        if gaps.max() <= goal:
+            break
+        coarse = fine
+    method = f"trapezoid rule on {fine.nodes} nodes, against one of {coarse.nodes}"
+
+    def estimate(value: float, scale: float, gap: float) -> Estimate:
+        return Estimate(value, (gap + 1e-14) * scale, Tier.ESTIMATED, method)
+
+    trace = 0.5 * sum(y * (x - 1) for x, y in zip(overlaps, conjugates, strict=True))
+    value = (trace + fine.log_zeta) / layers
+    return RSPoint(
+        chain=chain,
+        q=overlaps,
+        qhat=conjugates,
+        value=estimate(value, 1 + abs(fine.log_zeta) + abs(trace), float(gaps[0])),
+        overlap=tuple(estimate(float(m), 1.0, float(gaps[1])) for m in fine.overlap),
+        force=tuple(estimate(float(g), 1 + float(g), float(gaps[2])) for g in fine.force),
+    )
+
+
+def averages(
+    chain: Chain, q: Sequence[float], qhat: Sequence[float], fineness: float = 1.0
+) -> Averages:
+    """One trapezoid rule; steps are `fineness` times the ones that give about 1e-9."""
+    layers = checked_layers(chain)
+    spins = np.array(list(product((1, -1), repeat=layers)), dtype=float)
+    bond = spins[:, 0] * spins[:, -1] if layers == 2 else np.zeros(len(spins))
+    sites = []
+    for k, lam in enumerate((chain.lam_right, chain.lam_left)[:layers]):
+        t, z, weight = _nodes(q[k], qhat[k], fineness, half=k == 0)
+        width = math.sqrt(1 - q[k])
+        argument = (chain.jd + lam * bond + spins[:, k] * math.sqrt(q[k]) * z[:, None]) / width
+        log_weight = spins[:, k] * math.sqrt(qhat[k]) * t[:, None] + log_P(argument)
+        sites.append((weight, log_weight, spins[:, k] * r(argument) / width))
+    if layers == 1:
+        # A second site with one node and nothing to say.
+        sites.append((np.ones(1), np.zeros((1, 2)), np.zeros((1, 2))))
+    first, second = sites
+    pairs = len(first[0]) * len(second[0])
+    if pairs > MOST_NODES:
+        raise NotConvergedError(
+            f"the quadrature at q = {tuple(q)}, qhat = {tuple(qhat)} would need {pairs:.1e} nodes; "
+            f"move q away from 1 or ask for a larger tolerance"
+        )
+    total = np.zeros(1 + 2 * layers)
+    rows = max(1, _BLOCK // len(second[0]))
+    for start in range(0, len(first[0]), rows):
+        part = slice(start, start + rows)
+        block = (first[0][part], first[1][part], first[2][part])
+        total += _pair_sums(block, second, spins, layers)
+    return Averages(float(total[0]), total[1 : 1 + layers], total[1 + layers :], pairs)
+
+
+def force_bound(chain: Chain, q: Sequence[float]) -> tuple[float, ...]:
+    """Bound on E[(d log zeta/dx_l)^2] for every qhat: the search need not look further.
+
+    d log zeta/dx_l is an average over spins of ± r/sqrt(1-q_l), at most its largest modulus.
+    """
+    layers = checked_layers(chain)
+    bounds = []
+    for k, lam in enumerate((chain.lam_right, chain.lam_left)[:layers]):
+        _, z, weight = _nodes(q[k], 0.0, 1.0, half=False)
+        # r decreases: the least argument has the largest ratio.
+        least = chain.jd - (abs(lam) if layers == 2 else 0.0) - math.sqrt(q[k]) * np.abs(z)
+        slope = r(least / math.sqrt(1 - q[k]))
+        bounds.append(float(weight @ slope**2) / (1 - q[k]))
+    return tuple(bounds)
+
+
+def checked_layers(chain: Chain) -> int:
+    """Return the number of layers, 1 or 2."""
+    layers = chain.finite_layers
+    if layers > 2:
+        raise InvalidInputError("layers", layers, "1 or 2 for the replica-symmetric functional")
+    return layers
+
+
+def order_parameter(
+    name: str, value: float | Sequence[float], layers: int, below: float
+) -> tuple[float, ...]:
+    """Return one finite number in [0, below) a layer."""
+    values = np.atleast_1d(np.asarray(value, dtype=float))
+    if values.size == 1:
+        values = np.repeat(values, layers)
+    allowed = "finite and >= 0" if math.isinf(below) else f"at least 0 and below {below:g}"
+    if values.shape != (layers,):
+        raise InvalidInputError(name, tuple(values.tolist()), f"one number for each of {layers}")
+    for x in values:
+        if not (0 <= x < below and math.isfinite(x)):
+            raise InvalidInputError(name, float(x), allowed)
+    return tuple(float(x) for x in values)
+
+
+def _gaps(coarse: Averages, fine: Averages) -> Array:
+    """Relative differences of log zeta, of the overlaps and of the forces."""
+    return np.array(
+        [
+            abs(fine.log_zeta - coarse.log_zeta) / (1 + abs(fine.log_zeta)),
+            np.max(np.abs(fine.overlap - coarse.overlap)),
+            np.max(np.abs(fine.force - coarse.force) / (1 + fine.force)),
+        ]
+    )
+
+
+def _nodes(q: float, qhat: float, fineness: float, half: bool) -> tuple[Array, Array, Array]:
+    """Nodes (t, z) of one layer in a disc, and their weights.
+
+    With `half` only one of each pair ±(t, z) is kept, with both weights: the integrand is even
+    under the flip of everything.
+    """
+    t_step = fineness * min(_STEP, _STEP_T / math.sqrt(qhat)) if qhat > 0 else 0.0
+    z_step = fineness * min(_STEP, _STEP_Z * math.sqrt((1 - q) / q)) if q > 0 else 0.0
+    lines = [2 * _REACH / step if step else 1.0 for step in (t_step, z_step)]
+    if lines[0] * lines[1] > _MOST_SITE_NODES:
+        raise NotConvergedError(
+            f"the quadrature at q = {q:.6g}, qhat = {qhat:.3g} needs too many nodes; "
+            f"move q away from 1"
+        )
+    t = midpoints(t_step, half)
+    z = midpoints(z_step, half and qhat == 0)
+    radius = t[:, None] ** 2 + z**2
+    inside = radius <= _REACH**2
+    weight = np.exp(-0.5 * radius[inside])
+    return (
+        np.broadcast_to(t[:, None], radius.shape)[inside],
+        np.broadcast_to(z, radius.shape)[inside],
+        weight / weight.sum(),
+    )
+
+
+def midpoints(step: float, half: bool) -> Array:
+    """Midpoints ±step/2, ±3 step/2, ..., or the positive ones; the origin for no step."""
+    if step == 0:
+        return np.zeros(1)
+    positive = step * (np.arange(max(1, math.ceil(_REACH / step))) + 0.5)
+    return np.asarray(positive if half else np.concatenate([-positive[::-1], positive]))
+
+
+def _pair_sums(
+    first: tuple[Array, Array, Array],
+    second: tuple[Array, Array, Array],
+    spins: Array,
+    layers: int,
+) -> Array:
+    """Weighted sums of log zeta, m_l^2 and (d log zeta/dx_l)^2 over pairs of nodes."""
+    (w1, log1, slope1), (w2, log2, slope2) = first, second
+    terms = [log1[:, k, None] + log2[:, k] for k in range(len(spins))]
+    top = terms[0]
+    for term in terms[1:]:
+        top = np.maximum(top, term)
+    boltzmann = [np.exp(term - top) for term in terms]
+    zeta = boltzmann[0] + sum(boltzmann[1:])
+    result = [w1 @ (top + np.log(zeta)) @ w2]
+    magnetisations, forces = [], []
+    for layer in range(layers):
+        slope = slope1[:, :, None] if layer == 0 else slope2.T[None, :, :]
+        m = sum(spins[k, layer] * boltzmann[k] for k in range(len(spins))) / zeta
+        g = sum(boltzmann[k] * slope[:, k] for k in range(len(spins))) / zeta
+        magnetisations.append(w1 @ (m * m) @ w2)
+        forces.append(w1 @ (g * g) @ w2)
+    return np.array(result + magnetisations + forces)

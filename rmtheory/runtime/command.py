@@ -1,0 +1,156 @@
+"""Run a typer application so that errors end in one line and an exit code, and check its files.
+
+Bad input gives 2, a result that did not converge or cannot be trusted gives 1. An interruption
+gives 130, and a signal that ends the program 128 plus its number (143 for SIGTERM), both after the
+same cleaning up as for Ctrl-C: temporary files are removed, processes ended.
+
+Files that cannot be written are refused before the work begins.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import typer
+
+from rmtheory.base.errors import InvalidInputError, RMError
+from rmtheory.runtime.files import describe, linked
+from rmtheory.runtime.signals import handled_by, insisting
+
+_INTERRUPTED = 130
+
+
+class Ended(KeyboardInterrupt):
+    """A signal ends the program; code that handles Ctrl-C handles it too."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number, self.code = number, 128 + number
+
+
+class Stopped(BaseException):
+    """A run was interrupted; the text says what is kept and how to go on.
+
+    Not a KeyboardInterrupt, of which typer would keep only the exit code.
+    """
+
+    def __init__(self, sentence: str, code: int) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+@contextmanager
+def if_interrupted(sentence: Callable[[], str]) -> Iterator[None]:
+    """Let an interruption of the block end the command with `sentence`, made when it happens."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        raise Stopped(sentence(), getattr(stop, "code", _INTERRUPTED)) from stop
+
+
+def run_app(app: typer.Typer, name: str, arguments: Sequence[str] | None = None) -> int:
+    """Run `app` under the program name `name` and return its exit code."""
+    _print_anything()
+    with insisting() as note:
+        return _run(app, name, arguments, note)
+
+
+def _run(
+    app: typer.Typer, name: str, arguments: Sequence[str] | None, note: Callable[[], None]
+) -> int:
+    ended: list[int] = []
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        note()
+        ended.append(128 + number)
+        raise Ended(number)
+
+    try:
+        with handled_by(end):
+            code = app(
+                args=list(sys.argv[1:] if arguments is None else arguments),
+                prog_name=name,
+                standalone_mode=False,
+            )
+    except Stopped as stop:
+        return _say(name, f"interrupted: {stop}", stop.code)
+    except typer.Exit as stop:
+        return stop.exit_code
+    except (typer.Abort, KeyboardInterrupt):
+        code = _INTERRUPTED
+    except typer.TyperException as problem:
+        formatted = getattr(problem, "format_message", None)
+        return fail(name, formatted() if formatted else str(problem), 2)
+    except InvalidInputError as problem:
+        return fail(name, str(problem), 2)
+    except RMError as problem:
+        return fail(name, str(problem), 1)
+    except OSError as problem:  # a full disk, a closed pipe, a file of somebody else
+        return fail(name, describe(problem), 1)
+    if code == _INTERRUPTED:  # typer turns a KeyboardInterrupt into this
+        return _say(name, "interrupted", ended[0] if ended else code)
+    return code if isinstance(code, int) else 0
+
+
+def _print_anything() -> None:
+    """Let a terminal without a character, such as ± in plain ASCII, show a question mark."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def fail(name: str, message: str, code: int) -> int:
+    """Print `message` as one line on standard error and return `code`."""
+    return _say(name, f"error: {message}", code)
+
+
+def _say(name: str, message: str, code: int) -> int:
+    print(f"{name}: {' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+# Files to be written.
+
+_PICTURES = (".png", ".pdf", ".svg")
+
+
+def check_picture(path: Path | None, out: Path) -> None:
+    """Refuse a picture that cannot be drawn or written, or in place of the data."""
+    if path is None:
+        return
+    if linked(path, "plot").resolve() == linked(out).resolve():
+        raise InvalidInputError("plot", str(path), "another file than that of --out")
+    check_folder("plot", path)
+    if path.suffix.lower() not in _PICTURES:
+        raise InvalidInputError("plot", str(path), f"a file ending in {', '.join(_PICTURES)}")
+
+
+def check_folder(argument: str, path: Path) -> None:
+    """Refuse a target that cannot be written before the work begins."""
+    linked(path, argument)
+    if not path.parent.is_dir():
+        raise InvalidInputError(
+            argument, str(path), "a file that can be written, in a folder that exists"
+        )
+    if path.is_dir():
+        raise InvalidInputError(argument, str(path), "a file that can be written, not a folder")
+    if path.exists() and not path.is_file():
+        raise InvalidInputError(argument, str(path), "a regular file, not a device or a pipe")
+    if not os.access(path.parent, os.W_OK):
+        raise InvalidInputError(
+            argument, str(path), "a file that can be written, in a folder where you may write"
+        )
+
+
+def check_out(path: Path | None) -> Path | None:
+    """Refuse the file of the option ``--out`` if it cannot be written."""
+    if path is not None:
+        check_folder("out", path)
+    return path

@@ -1,0 +1,157 @@
+r"""Save and load labelled arrays as netCDF files, which any tool can read; nothing is pickled.
+
+The last line of a file is ``rmtheory sha256`` and the checksum of all bytes before that line,
+attributes included. HDF5 stores where its data end and reads no further, so every tool reads
+such a file as before (a user block at the beginning is legal HDF5 too, but hides from xarray and
+others what kind of file it is). The line is compared before HDF5 sees a byte: on damaged files that
+library can go on for ever, deaf to signals.
+
+Files of version 0.1 have no such line, only a checksum of their numbers as an attribute. They are
+read by another process first, which is ended if it does not come to an end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import subprocess
+import sys
+from typing import Literal
+
+import numpy as np
+import xarray as xr
+
+from rmtheory.base.errors import StorageError, UnreadableDataError
+from rmtheory.runtime.files import remedy, write_bytes
+from rmtheory.runtime.untrusted import MOST_BYTES, read_bytes
+
+_ENGINE: Literal["h5netcdf"] = "h5netcdf"
+_CHECKSUM = "data_sha256"
+
+#: Attribute that says that there is a last line, so that its loss is seen.
+_SEALED = "file_sha256"
+_WHERE = "in the last line of the file, of all bytes before that line"
+
+_LINE = re.compile(rb"\nrmtheory sha256 ([0-9a-f]{64})\n\Z")
+_LENGTH = len("\nrmtheory sha256 \n") + 64
+
+#: Seconds that a file without a checksum may take to be read.
+_PATIENCE = 60
+
+#: Reads standard input as :func:`_decoded` does. The limit of the processor's time holds even if
+#: the process that waits for it is killed.
+_TRIAL = """
+import io, sys
+most, seconds = map(int, sys.argv[1:])
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+except ImportError:
+    pass
+import xarray as xr
+try:
+    content = io.BytesIO(sys.stdin.buffer.read())
+    with xr.open_dataset(content, engine="h5netcdf") as file:
+        if file.nbytes > most:
+            sys.exit(f"its arrays have {file.nbytes} bytes, more than the {most} allowed")
+        file.load()
+except Exception as problem:
+    sys.exit(" ".join(str(problem).split())[:300] or type(problem).__name__)
+"""
+
+
+def save(dataset: xr.Dataset, path: str | os.PathLike[str], argument: str = "out") -> None:
+    """Write `dataset` to `path` at once or not at all, with checksums of its numbers and bytes.
+
+    Raises
+    ------
+    InvalidInputError
+        If there can be no such file, naming `argument`.
+    StorageError
+        If it cannot be written, for example because the disk is full; what was there is kept.
+    """
+    stamped = dataset.assign_attrs({_CHECKSUM: checksum(dataset), _SEALED: _WHERE})
+    # In memory first: HDF5 does not survive a full disk.
+    content = bytes(stamped.to_netcdf(None, engine=_ENGINE))
+    line = f"\nrmtheory sha256 {hashlib.sha256(content).hexdigest()}\n"
+    try:
+        write_bytes(path, content + line.encode(), argument)
+    except OSError as problem:
+        raise StorageError(
+            f"{path} could not be written ({problem.strerror or problem}), and what was there "
+            f"before is kept: {remedy(problem)} and run the same command again"
+        ) from problem
+
+
+def load(path: str | os.PathLike[str]) -> xr.Dataset:
+    """Read a dataset into memory and check that it is what was written.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    UnreadableDataError
+        If the file is damaged, naming it.
+    """
+    content = read_bytes(path)
+    sealed = _LINE.search(content, max(0, len(content) - _LENGTH))
+    if sealed is None:
+        if _SEALED.encode() in content:  # the name of the attribute: at once, without HDF5
+            raise UnreadableDataError(
+                f"{path} was altered: the checksum in its last line is missing (a program that "
+                "saves the file again drops it: compute it again, or read it with xarray)"
+            )
+        _demand_that_it_ends(path, content)
+    elif hashlib.sha256(memoryview(content)[: sealed.start()]).hexdigest() != sealed[1].decode():
+        raise UnreadableDataError(f"{path} was altered: its checksum does not match its bytes")
+    dataset = _decoded(path, content)
+    if dataset.attrs.get(_CHECKSUM) != checksum(dataset):
+        raise UnreadableDataError(f"{path} was altered: its checksum does not match its numbers")
+    return dataset
+
+
+def _decoded(path: str | os.PathLike[str], content: bytes) -> xr.Dataset:
+    """Return the data set in the bytes of a file, which HDF5 is known to survive."""
+    try:
+        with xr.open_dataset(io.BytesIO(content), engine=_ENGINE) as file:
+            if file.nbytes > MOST_BYTES:
+                raise ValueError(f"its arrays have {file.nbytes} bytes, more than {MOST_BYTES}")
+            return file.load()
+    except Exception as problem:  # HDF5 raises a dozen kinds; all mean the same here
+        reason = " ".join(str(problem).split()) or type(problem).__name__
+        raise UnreadableDataError(f"{path} cannot be read: {reason}") from problem
+
+
+def _demand_that_it_ends(path: str | os.PathLike[str], content: bytes) -> None:
+    """Let another process read `content`, and refuse it if that fails, crashes or does not end."""
+    if not content.startswith(b"\x89HDF\r\n\x1a\n"):
+        raise UnreadableDataError(f"{path} cannot be read: it is not a netCDF file")
+    # Without -P, a file xarray.py in the folder of the user would be imported.
+    command = [sys.executable, "-P", "-c", _TRIAL, str(MOST_BYTES), str(_PATIENCE)]
+    try:
+        answer = subprocess.run(
+            command, input=content, capture_output=True, timeout=_PATIENCE, check=False
+        )
+    except subprocess.TimeoutExpired:
+        reason = f"it is damaged so that reading it takes more than {_PATIENCE} s"
+        raise UnreadableDataError(f"{path} cannot be read: {reason}") from None
+    if answer.returncode < 0:
+        raise UnreadableDataError(f"{path} cannot be read: it is damaged so that HDF5 fails")
+    if answer.returncode:
+        reason = " ".join(answer.stderr.decode(errors="replace").split())
+        raise UnreadableDataError(f"{path} cannot be read: {reason}")
+
+
+def checksum(dataset: xr.Dataset) -> str:
+    """Return a hash of names, dimensions and numbers of all variables, coordinates included."""
+    digest = hashlib.sha256()
+    for name in sorted(str(key) for key in dataset.variables):
+        values = np.ascontiguousarray(dataset[name].values)
+        text = values.dtype.kind in "OSUT"
+        kind = "text" if text else values.dtype.str  # a text may come back as another type
+        digest.update(f"{name} {dataset[name].dims} {kind} {values.shape}\n".encode())
+        digest.update("\n".join(map(str, values.flat)).encode() if text else values.tobytes())
+    return digest.hexdigest()

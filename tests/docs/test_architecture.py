@@ -1,0 +1,147 @@
+"""The layers of docs/architecture.md hold in the sources; nothing here lists modules by name."""
+
+import ast
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "docs" / "_ext"))
+import package_graph as graph  # noqa: E402  # beside the page it checks
+from files_run import files_run, own  # noqa: E402
+
+LEVEL = {name: level for level, row in enumerate(graph.layers()) for name in row}
+
+
+def test_every_package_has_its_layer() -> None:
+    packages = {graph.package(module) for module in graph.modules()} - set(graph.DISTRIBUTIONS)
+    assert packages == set(LEVEL)
+
+
+def test_imports_point_downwards() -> None:
+    upwards = [
+        f"{one.importer}, line {one.line}: {one.imported}"
+        for one in graph.imports()
+        if (here := graph.package(one.importer)) not in graph.DISTRIBUTIONS
+        and (there := graph.package(one.imported)) != here
+        # the front door is for users: inside, a name is imported from where it is defined
+        and (there in graph.DISTRIBUTIONS or LEVEL[there] >= LEVEL[here])
+    ]
+    assert upwards == []
+
+
+def test_the_simulator_uses_the_physics_of_the_theory_only_to_compare() -> None:
+    users = {
+        graph.package(one.importer)
+        for one in graph.imports()
+        if one.importer.startswith("rmsim.")
+        and one.imported.startswith("rmtheory")
+        and graph.package(one.imported) not in ("rmtheory.base", "rmtheory.runtime")
+    }
+    assert users <= {"rmsim.studies"}
+
+
+@pytest.mark.parametrize(
+    ("distribution", "others"),
+    [("rmtheory", {"rmsim", "figures", "torch", "numba"}), ("rmsim", {"figures"})],
+)
+def test_what_a_distribution_never_imports(distribution: str, others: set[str]) -> None:
+    for name, path in graph.modules().items():
+        if name.split(".")[0] == distribution:
+            tree = ast.walk(ast.parse(path.read_bytes()))
+            assert not {root for node in tree for root in _roots(node)} & others, path
+
+
+def _roots(node: ast.AST) -> set[str]:
+    if isinstance(node, ast.Import):
+        return {alias.name.split(".")[0] for alias in node.names}
+    if isinstance(node, ast.ImportFrom) and node.module:
+        return {node.module.split(".")[0]}
+    return set()
+
+
+def test_no_cycles_between_modules() -> None:
+    below: dict[str, set[str]] = {name: set() for name in graph.modules()}
+    for one in graph.imports():
+        if one.importer != one.imported:
+            below[one.importer].add(one.imported)
+    done: set[str] = set()
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, " -> ".join((*path[path.index(name) :], name))
+        if name not in done:
+            for other in sorted(below[name]):
+                visit(other, (*path, name))
+            done.add(name)
+
+    for name in sorted(below):
+        visit(name, ())
+
+
+def test_a_module_and_what_it_defines_never_share_a_name() -> None:
+    shared = [
+        name
+        for name, path in graph.modules().items()
+        for node in ast.parse(path.read_bytes()).body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name.rpartition(".")[2]
+    ]
+    assert shared == []
+
+
+def test_no_fragments() -> None:
+    importers: dict[str, set[str]] = {}
+    for one in graph.imports():
+        importers.setdefault(one.imported, set()).add(one.importer)
+    fragments = {
+        name: length
+        for name, path in graph.modules().items()
+        if path.name not in ("__init__.py", "__main__.py")
+        and (length := len(path.read_text("utf-8").splitlines())) < 40
+        and len(importers.get(name, set()) - {name.rpartition(".")[0]}) == 1
+    }
+    assert fragments == {}
+    assert len(graph.modules()) <= 220
+
+
+def test_the_picture_shows_the_tree_as_it_is() -> None:
+    assert graph.PICTURE.read_text("utf-8") == graph.svg()
+
+
+def _listed(heading: str) -> set[str]:
+    """Files that the page lists below a heading."""
+    section = graph.PAGE.read_text("utf-8").split(f"### `{heading}")[1].split("\n#")[0]
+    return set(re.findall(r"`((?:rmtheory|rmsim|figures)/[\w/]+\.py)`", section))
+
+
+@pytest.mark.parametrize("heading", ["rmtheory critical", "rmsim train", "python -m figures"])
+def test_the_files_that_the_page_lists_exist(heading: str) -> None:
+    assert _listed(heading)
+    assert all((ROOT / name).is_file() for name in _listed(heading))
+
+
+def test_the_way_of_critical_is_as_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
+    from rmtheory.cli import run
+
+    codes: list[int] = []
+    files = own(files_run(lambda: codes.append(run(["critical", "--layers", "1", "--json"]))))
+    capsys.readouterr()
+    assert codes == [0]
+    assert set(files) == _listed("rmtheory critical")
+    assert len(files) <= 12
+
+
+def test_the_way_of_train_is_as_the_page_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rmsim.cli import run
+
+    sizes = ["--n", "20", "--epochs", "1", "--train", "60", "--test", "30", "--metrics", "10"]
+    command = ["train", "--preset", "entangled-mnist-dense", *sizes, "--out", str(tmp_path / "run")]
+    codes: list[int] = []
+    files = own(files_run(lambda: codes.append(run([*command, "--device", "cpu"]))))
+    capsys.readouterr()
+    assert codes == [0]
+    assert set(files) <= _listed("rmsim train")
+    assert len(files) <= 30

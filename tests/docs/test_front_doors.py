@@ -1,0 +1,165 @@
+"""The front doors: what they export, that it is typed, and what importing them does not import."""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rmsim as rs
+import rmtheory as rt
+
+ROOT = Path(__file__).resolve().parents[2]
+
+THEORY = {
+    *("Chain", "Estimate", "Tier", "entropy", "mean_count", "second_moment_ratio", "stability"),
+    *("local_entropy", "ystar", "curve", "critical_coupling", "phase_diagram", "mean_field"),
+    *("derive", "RMError", "InvalidInputError", "NotConvergedError", "OutsideValidityError"),
+}
+SIMULATOR = {
+    *("Network", "draw", "relax", "find_fixed_point", "belief_propagation"),
+    *("enumerate_fixed_points", "local_entropy_around", "thresholds", "run_sweep", "load_data"),
+    *("train", "evaluate", "RMClassifier", "Sweep", "Grid", "Status"),
+}
+
+
+def _packages() -> Iterator[str]:
+    """Both packages and their subpackages, the command lines aside."""
+    for root in (rt, rs):
+        yield root.__name__
+        for found in pkgutil.iter_modules(root.__path__, root.__name__ + "."):
+            if found.ispkg and not found.name.endswith(".cli"):
+                yield found.name
+
+
+def _submodules() -> list[str]:
+    return [
+        found.name
+        for root in (rt, rs)
+        for found in pkgutil.walk_packages(root.__path__, root.__name__ + ".")
+        if not found.name.endswith("__main__")
+    ]
+
+
+def test_the_names_of_the_issue_are_there() -> None:
+    assert set(rt.__all__) >= THEORY
+    assert set(rs.__all__) >= SIMULATOR
+    assert len(rt.__all__) <= 24
+    assert len(rs.__all__) <= 28
+
+
+@pytest.mark.parametrize("package", list(_packages()))
+def test_table_imports_for_type_checkers_and_all_agree(package: str) -> None:
+    module = importlib.import_module(package)
+    assert module.__file__ is not None
+    (branch,) = (
+        node
+        for node in ast.parse(Path(module.__file__).read_text("utf-8")).body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    typed = {
+        (alias.name, node.module)
+        for node in branch.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    (call,) = (node.value for node in branch.orelse if isinstance(node, ast.Assign))
+    assert isinstance(call, ast.Call)
+    table = ast.literal_eval(call.args[1])
+    lazy = {
+        (name, package + home if home.startswith(".") else home)
+        for home, names in table.items()
+        for name in names
+    }
+    assert lazy == typed
+    assert sorted(name for name, _ in lazy) == sorted(module.__all__)
+    assert set(module.__all__) <= set(dir(module))
+    for name, home in lazy:
+        assert getattr(module, name) is getattr(importlib.import_module(home), name)
+
+
+def test_names_stay_functions_after_all_submodules_are_imported() -> None:
+    for name in _submodules():
+        importlib.import_module(name)
+    for package in _packages():
+        module = importlib.import_module(package)
+        for name in module.__all__:
+            value = getattr(module, name)
+            assert not isinstance(value, types.ModuleType), f"{package}.{name}"
+
+
+@pytest.mark.parametrize("package", list(_packages()))
+def test_no_public_name_is_that_of_a_submodule(package: str) -> None:
+    module = importlib.import_module(package)
+    submodules = {found.name for found in pkgutil.iter_modules(module.__path__)}
+    assert not submodules & set(module.__all__)
+
+
+@pytest.mark.parametrize("door", [rt, rs], ids=["rmtheory", "rmsim"])
+def test_every_name_has_a_docstring_with_an_example_through_the_front_door(
+    door: types.ModuleType,
+) -> None:
+    alias = {"rmtheory": "rt", "rmsim": "rs"}[door.__name__]
+    for name in door.__all__:
+        value = getattr(door, name)
+        text = inspect.getdoc(value) or ""
+        if isinstance(value, type) and issubclass(value, Exception):
+            assert text, name
+            continue
+        assert ">>>" in text, f"{door.__name__}.{name} has no example"
+        # Types of the theory that the simulator hands on are shown with the theory.
+        used = alias if value.__module__.startswith(door.__name__) else "rt"
+        assert f"{used}." in text, f"the example of {door.__name__}.{name} uses other imports"
+
+
+@pytest.mark.parametrize("door", [rt, rs], ids=["rmtheory", "rmsim"])
+def test_every_function_is_typed(door: types.ModuleType) -> None:
+    for name in door.__all__:
+        value = getattr(door, name)
+        if not inspect.isfunction(value):
+            continue
+        hints = inspect.get_annotations(value)
+        assert {*inspect.signature(value).parameters, "return"} <= set(hints), name
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(AttributeError, match="module 'rmtheory' has no attribute 'entropi'"):
+        rt.entropi  # noqa: B018
+    with pytest.raises(ImportError):
+        exec("from rmsim import relaxx")
+
+
+HEAVY = ("torch", "numba", "scipy", "xarray", "matplotlib", "sympy", "sklearn", "h5py", "dask")
+
+
+def _imported(code: str, names: tuple[str, ...]) -> list[str]:
+    """Return which of `names` a fresh interpreter has imported after `code`."""
+    after = f"\nimport sys\nprint([n for n in {names!r} if n in sys.modules], file=sys.stderr)"
+    done = subprocess.run(
+        [sys.executable, "-c", code + after], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    return list(ast.literal_eval(done.stderr.strip().splitlines()[-1]))
+
+
+@pytest.mark.parametrize("package", list(_packages()))
+def test_importing_a_package_imports_nothing_heavy(package: str) -> None:
+    assert _imported(f"import {package}", (*HEAVY, "numpy", "mpmath")) == []
+
+
+@pytest.mark.parametrize("program", ["rmtheory", "rmsim"])
+def test_help_imports_nothing_heavy(program: str) -> None:
+    code = f"from {program}.cli import run; run(['--help'])"
+    assert _imported(code, (*HEAVY, "numpy")) == []
+
+
+def test_theory_needs_no_torch_and_entropies_need_no_optimiser() -> None:
+    code = (
+        "import rmtheory as rt; rt.entropy(rt.Chain(2, 0.3, 0.7)); rt.stability(rt.Chain(1, 0.3))"
+    )
+    assert _imported(code, ("torch", "scipy.optimize", "xarray", "sympy", "matplotlib")) == []

@@ -1,0 +1,124 @@
+"""Runs that are killed: the next one goes on, and nothing of the dead stays behind."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from figures.engine.resuming import discard_finished, partial_results
+from rmtheory.runtime.files import leftovers, replacing
+from rmtheory.runtime.run_store import RunStore
+from tests.sim.test_sweep import ROOT, until
+
+#: Cheap ones, the last a sweep.
+NAMES = ("models", "annealed", "counts")
+
+
+def _start(folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "figures", *NAMES, "report", "--scale", "tiny", "--out", folder],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _end(folder: Path, when: Callable[[], bool], number: signal.Signals) -> tuple[int, str, str]:
+    """Run the command until `when`, send it a signal; return its code and what it said."""
+    with _start(folder) as process:
+        try:
+            until(lambda: when() or process.poll() is not None, patience=300.0)
+            process.send_signal(number)
+            said, told = process.communicate(timeout=300)
+        finally:
+            process.kill()
+    return process.returncode, said, told
+
+
+def _without_progress(told: str) -> str:
+    """Leave out how far it is, which a slow machine says."""
+    return re.sub(r"^\w+: \d+ of \d+ done after .*\n", "", told, flags=re.M)
+
+
+def _data(folder: Path) -> dict[str, int]:
+    """Inodes of the data files: a file that is computed again has another."""
+    return {path.name: path.stat().st_ino for path in folder.glob("[!.]*.nc")}
+
+
+def test_the_whole_command_goes_on_after_any_end(tmp_path: Path) -> None:
+    points = tmp_path / ".parts" / "counts" / "counts" / "points"
+    moments: list[tuple[Callable[[], bool], signal.Signals, int]] = [
+        ((tmp_path / "models.nc").exists, signal.SIGKILL, -signal.SIGKILL),
+        ((tmp_path / "annealed.nc").exists, signal.SIGINT, 130),
+        (lambda: any(points.glob("[!.]*.json")), signal.SIGTERM, 143),
+    ]
+    before: dict[str, int] = {}
+    for when, number, code in moments:
+        found, _, told = _end(tmp_path, when, number)
+        assert found == code, told
+        sentence = "figures: interrupted: the same command goes on where it was\n"
+        assert _without_progress(told) == ("" if number == signal.SIGKILL else sentence)
+        data = _data(tmp_path)
+        assert before.items() <= data.items()  # none of the finished was computed again
+        before = data
+        if number != signal.SIGKILL:
+            assert not [path for path in tmp_path.glob(".*.*") if path.is_file()]
+    assert set(before) == {"models.nc", "annealed.nc"}
+    kept = {path.name for path in points.glob("[!.]*.json")}
+    assert kept
+    (tmp_path / ".counts.nc.abcd_123.nc").write_text("of a run that was killed while it wrote")
+    with _start(tmp_path) as process:
+        said, told = process.communicate(timeout=300)
+    assert (process.returncode, _without_progress(told)) == (0, "")
+    assert "models: unchanged" in said
+    assert "counts: computed" in said
+    assert before.items() <= _data(tmp_path).items()
+    files = {f"{name}.{kind}" for name in NAMES for kind in ("nc", "png", "pdf")}
+    files |= {"report.html", "report.md", "report.json", ".drawn", ".lock"}
+    assert {path.name for path in tmp_path.iterdir()} == files
+    assert {path.name for path in (tmp_path / ".drawn").iterdir()} == {f"{n}.sha256" for n in NAMES}
+
+
+def test_files_of_a_run_at_work_are_left_alone(tmp_path: Path) -> None:
+    target = tmp_path / "small.nc"
+    folder = RunStore(tmp_path, files=(target.name,))
+    with folder.at_work(shared=True), replacing(target) as temporary:
+        assert leftovers(tmp_path, target.name) == [temporary]
+        with folder.at_work(shared=True):
+            assert temporary.exists()
+        temporary.write_text("whole")
+    assert target.read_text() == "whole"
+    stray = tmp_path / ".small.nc.abcd1234.nc"
+    others = [tmp_path / name for name in (".small.nc", ".other.nc.abcd1234.nc", "small.nc.nc")]
+    for path in (stray, *others):
+        path.write_text("")
+    with folder.at_work(shared=True):
+        assert not stray.exists()
+    assert all(path.exists() for path in others)
+
+
+@pytest.mark.parametrize("later", [True, False])
+def test_parts_of_finished_data_are_removed(later: bool, tmp_path: Path) -> None:
+    parts, data = tmp_path / ".parts" / "small", tmp_path / "small.nc"
+
+    def killed() -> None:
+        with partial_results(parts, "key") as folder:
+            (folder / "point").write_text("")
+            data.write_text("")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        killed()
+    begun = (parts / "key").stat().st_mtime
+    os.utime(data, (begun, begun + (1 if later else -1)))
+    discard_finished(parts, "other", data)
+    assert (parts / "point").exists()
+    discard_finished(parts, "key", data)
+    assert (tmp_path / ".parts").exists() != later

@@ -1,0 +1,386 @@
+"""The report: claims and verdicts, the page, failures, the published pages, a browser."""
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from figures.claims import CLAIMS, SECTIONS, Claim, Judged, Ours, Relation, Verdict, judge
+from figures.claims.claim import Minus, at
+from figures.cli import run
+from figures.engine import making
+from figures.engine.figure import Context, Figure, Scale
+from figures.engine.making import Failure, failures, store_failure
+from figures.paper.registry import FIGURES
+from figures.report import Results, Run, State, gather, publishing, write
+from figures.report.markdown import claims_table, sections_table
+from figures.report.publishing import (
+    PAGE,
+    README,
+    RESULTS,
+    reproduce_page,
+    with_headline,
+)
+from rmtheory import NotConvergedError
+from rmtheory.runtime import netcdf
+
+
+def _claim(**changes: object) -> Claim:
+    claim = Claim("key", "a", "0.07", "somewhere", "0.07", "data", at("a"))
+    return replace(claim, **changes)  # type: ignore[arg-type]
+
+
+def _number(value: float, error: float) -> xr.Dataset:
+    return xr.Dataset({"a": value, "a_error": error})
+
+
+_SIMILAR = {"relation": Relation.SIMILAR, "tolerance": 0.02}
+
+
+@pytest.mark.parametrize(
+    ("changes", "value", "error", "verdict", "text"),
+    [
+        # Half a unit of the last digit is granted, and three errors beyond it.
+        ({}, 0.0749, 1e-9, Verdict.AGREES, "agrees"),
+        ({}, 0.075 + 0.0029, 0.001, Verdict.AGREES, "agrees"),
+        ({}, 0.075 + 0.0031, 0.001, Verdict.DIFFERS, "differs by 3.1 σ"),
+        ({}, 0.06, 0.0, Verdict.DIFFERS, "differs by 0.005, beyond all error"),
+        ({"tolerance": 0.0}, 0.071, 0.001, Verdict.AGREES, "agrees"),
+        ({"tolerance": 0.0}, 0.074, 0.001, Verdict.DIFFERS, "differs by 4.0 σ"),
+        ({"relation": Relation.ABOVE}, 5.0, 0.1, Verdict.AGREES, "agrees"),
+        ({"relation": Relation.ABOVE}, 0.02, 0.01, Verdict.DIFFERS, "differs by 5.0 σ"),
+        ({"relation": Relation.BELOW}, -5.0, 0.1, Verdict.AGREES, "agrees"),
+        ({"relation": Relation.BELOW}, 0.12, 0.01, Verdict.DIFFERS, "differs by 5.0 σ"),
+        # Within two errors of its edge an inequality is neither confirmed nor refuted.
+        (
+            {"relation": Relation.ABOVE},
+            0.088,
+            0.01,
+            Verdict.UNRESOLVED,
+            "not resolved at this scale",
+        ),
+        (
+            {"relation": Relation.ABOVE},
+            0.05,
+            0.01,
+            Verdict.UNRESOLVED,
+            "not resolved at this scale",
+        ),
+        ({"relation": Relation.ABOVE}, 0.091, 0.01, Verdict.AGREES, "agrees"),
+        (
+            {"relation": Relation.BELOW},
+            0.06,
+            0.01,
+            Verdict.UNRESOLVED,
+            "not resolved at this scale",
+        ),
+        # A similarity must stay within its tolerance by two errors, on either side.
+        (_SIMILAR, 0.07 + 0.0099, 0.005, Verdict.AGREES, "agrees"),
+        (_SIMILAR, 0.07 - 0.0099, 0.005, Verdict.AGREES, "agrees"),
+        (_SIMILAR, 0.07 + 0.0101, 0.005, Verdict.UNRESOLVED, "not resolved at this scale"),
+        (_SIMILAR, 0.07, 0.0101, Verdict.UNRESOLVED, "not resolved at this scale"),
+        (_SIMILAR, 0.09 + 0.0149, 0.005, Verdict.UNRESOLVED, "not resolved at this scale"),
+        (_SIMILAR, 0.09 + 0.0155, 0.005, Verdict.DIFFERS, "differs by 3.1 σ"),
+        (_SIMILAR, 0.05 - 0.0155, 0.005, Verdict.DIFFERS, "differs by 3.1 σ"),
+        (_SIMILAR, 0.09, 0.0, Verdict.AGREES, "agrees"),
+    ],
+)
+def test_verdict_follows_from_value_and_error(
+    changes: dict[str, object], value: float, error: float, verdict: Verdict, text: str
+) -> None:
+    judged = judge(_claim(**changes), _number(value, error))
+    assert (judged.verdict, judged.text) == (verdict, text)
+
+
+def test_reasons_are_given_where_it_differs_and_nothing_is_invented() -> None:
+    claim = _claim(why="because", note="note")
+    assert judge(claim, _number(0.07, 0.0)).remark == "note"
+    assert judge(claim, _number(0.5, 0.0)).remark == "note because"
+    for data in (xr.Dataset(), _number(float("nan"), 0.1), _number(0.07, float("nan"))):
+        judged = judge(claim, data)
+        assert (judged.ours, judged.verdict) == (None, Verdict.UNTESTED)
+
+
+def test_what_was_not_run_is_told_from_what_this_scale_does_not_reach() -> None:
+    assert judge(_claim(), None).text == "not run"  # the figure was not made
+    never = _claim(data="", read=None)
+    assert judge(never, _number(0.07, 0.0)).text == "not run"  # no figure of ours measures it
+    assert judge(_claim(), xr.Dataset()).text == "not tested at this scale"
+    run = Run("quick", "0", "c", "no", "today", 1.0)
+    made, claim = Results({}, {CLAIMS[0].data: run}), CLAIMS[0]
+    assert made.judged(claim).verdict is Verdict.UNTESTED
+    assert Results({}, {}).judged(claim).verdict is Verdict.NOT_RUN
+    for section in ("not tested at this scale", "not run", "not resolved"):
+        assert section in sections_table(made)
+    for changes in ({"data": ""}, {"read": None}):
+        with pytest.raises(ValueError, match="a reader needs a data set"):
+            _claim(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, ""),
+        ({"tolerance": 0.005}, ""),  # half a unit of 0.07
+        ({"tolerance": 0.0025}, "± 0.0025 granted"),
+        ({"tolerance": 0.0}, "nothing granted"),
+        ({"relation": Relation.ABOVE}, ""),
+        ({"relation": Relation.BELOW, "tolerance": 0.005}, "0.005 granted"),
+        (_SIMILAR, "taken as within 0.02"),
+    ],
+)
+def test_what_is_granted_beyond_rounding_is_printed(changes: dict[str, object], words: str) -> None:
+    claim = _claim(**changes)
+    assert claim.granted == words
+    (row,) = claims_table([judge(claim, _number(0.07, 0.0))]).splitlines()[2:]
+    assert f"0.07 (somewhere{'; ' if words else ''}{words})" in row
+    if claim.relation is Relation.SIMILAR:
+        with pytest.raises(ValueError, match="tolerance must be positive"):
+            _claim(relation=Relation.SIMILAR)
+
+
+def test_the_page_prints_what_is_granted(made: Path) -> None:
+    html, markdown = write(gather(made, FIGURES), made)[:2]
+    for claim in CLAIMS:
+        assert claim.granted in unescape(html.read_text("utf-8"))
+        assert claim.granted in markdown.read_text("utf-8")
+
+
+def test_readers_find_dimensions_and_single_coordinates() -> None:
+    values = np.arange(6.0).reshape(2, 3)
+    data = xr.Dataset(
+        {"a": (("rule", "jd"), values), "a_error": (("rule", "jd"), 0.1 + 0 * values)},
+        coords={"rule": ["asym", "sym"], "jd": [0.0, 0.1 + 0.2, 0.5], "n": 1600},
+    )
+    assert at("a", rule="sym", jd=0.3, n=1600)(data) == Ours(4.0, 0.1)
+    for where in ({"jd": 0.4}, {"rule": "other"}, {"n": 400}, {"epochs": 20}):
+        assert at("a", **({"rule": "sym", "jd": 0.3} | where))(data) is None
+    assert at("b")(data) is None
+    gain = Minus(at("a", rule="sym", jd=0.5), at("a", rule="asym", jd=0.5))
+    assert gain(data) == Ours(3.0, pytest.approx(0.1 * 2**0.5))
+    assert str(gain) == "a[rule=sym, jd=0.5] - a[rule=asym, jd=0.5]"
+    with pytest.raises(ValueError, match="size 1"):
+        at("a", rule="sym")(data)  # a claim must name one number
+
+
+def test_every_claim_is_one_printed_number_with_a_source() -> None:
+    assert len({claim.key for claim in CLAIMS}) == len(CLAIMS) > 150
+    known = {figure.data or figure.name for figure in FIGURES.values()}
+    for claim in CLAIMS:
+        assert claim.data in known or claim.read is None, claim.key
+        assert claim.slack >= 0
+        printed = re.search(r"\d*\.?\d+", claim.printed)
+        if claim.read and printed and claim.relation is Relation.EQUAL and "~" not in claim.printed:
+            shown = re.findall(r"[-−]?\d*\.?\d+", claim.printed)
+            numbers = [float(x.replace("−", "-")) for x in shown]
+            assert any(
+                np.isclose(claim.number, x) or np.isclose(claim.number, x / 100) for x in numbers
+            ), claim.key
+
+
+def test_the_table_of_overlaps_is_whole() -> None:
+    cells = [claim for claim in CLAIMS if claim.key.startswith("qdyn ")]
+    assert len(cells) == 8 * 3 * 3
+    medians = [claim.number for claim in cells if claim.key.endswith("median")]
+    assert medians[:4] == [0.930, 0.991, 0.996, 0.975]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two figures at tiny scale."""
+    folder = tmp_path_factory.mktemp("made")
+    for name in ("annealed", "models"):
+        making.make(FIGURES[name], Scale.TINY, folder, Context())
+    return folder
+
+
+class _Page(HTMLParser):
+    """Images, links and texts of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.images: list[str] = []
+        self.links: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "img":
+            self.images.append(given.get("src") or "")
+        self.links += [value or "" for name, value in attrs if name in ("href", "src")]
+        if tag not in ("img", "meta", "link"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_page_holds_everything_and_asks_for_nothing(made: Path) -> None:
+    report = gather(made, FIGURES)
+    states = {entry.figure.name: entry.state for entry in report.entries}
+    assert states.pop("annealed") is states.pop("models") is State.MADE
+    assert set(states.values()) == {State.MISSING}
+    html, markdown, numbers = (path.read_text("utf-8") for path in write(report, made))
+    page = _Page(html)
+    assert not page.open
+    assert len(page.images) == 2
+    assert all(image.startswith("data:image/png;base64,") for image in page.images)
+    assert all(link.startswith(("data:", "#")) for link in page.links)
+    assert "<script" not in html
+    for text in (markdown, re.sub(r"</?(sub|em)>", "", unescape(html))):
+        for figure in FIGURES.values():
+            assert figure.title in text
+        assert "differs by 0.23, beyond all error" in text
+        assert '"points": 31' in text  # parameters
+    assert "![The chain of core modules" in markdown
+    stored = netcdf.load(made / "annealed.nc").attrs
+    assert stored["git_commit"][:10] in html
+    for claim in CLAIMS:
+        assert claim.data in html
+    again = Results.from_json(numbers)
+    assert again == report.results
+    assert json.loads(numbers)["runs"]["annealed"]["scale"] == "tiny"
+
+
+def test_outdated_data_lend_no_numbers(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    other = {"annealed": replace(FIGURES["annealed"], version=99)}
+    report = gather(tmp_path, other)
+    assert report.entries[0].state is State.OUTDATED
+    assert report.results.numbers == {}
+    (tmp_path / "annealed.nc").write_bytes(b"no netCDF")
+    assert gather(tmp_path, FIGURES).failed[0].figure.name == "annealed"
+
+
+def test_failures_are_in_the_page_and_in_the_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trouble = [NotConvergedError("no root <near> 0.3")]
+
+    def compute(*_: object) -> xr.Dataset:
+        if trouble:
+            raise trouble[0]
+        return _number(1.0, 0.1)
+
+    bad = Figure("bad", "A title", "c", FIGURES["models"].parameters, compute, lambda data: picture)
+    picture = FIGURES["models"].plot(
+        FIGURES["models"].compute(FIGURES["models"].parameters[Scale.TINY], Context())
+    )
+    monkeypatch.setattr("figures.paper.registry.FIGURES", {"bad": bad})
+    arguments = ["all", "report", "--scale", "tiny", "--out", str(tmp_path)]
+    assert run(arguments) == 1
+    assert "bad failed: no root <near> 0.3" in capsys.readouterr().err
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "failed: no root &lt;near&gt; 0.3 (scale tiny)" in page
+    assert "Failed: <a href='#bad'>bad</a>" in page
+    assert run(["report", "--out", str(tmp_path)]) == 1  # still
+    trouble.clear()
+    assert run(arguments) == 0
+    assert "Failed" not in (tmp_path / "report.html").read_text("utf-8")
+    assert failures(tmp_path) == {}
+
+
+def test_damaged_notes_of_failures_do_no_harm(tmp_path: Path) -> None:
+    store_failure(tmp_path, "a", Failure("tiny", "m"))
+    (file,) = tmp_path.iterdir()
+    file.write_text("{")
+    assert failures(tmp_path) == {}
+    store_failure(tmp_path, "b", Failure("tiny", "m"))
+    assert list(failures(tmp_path)) == ["b"]
+
+
+def test_results_of_other_data_sets_are_kept_while_they_are_current() -> None:
+    run = Run("quick", "0", "c", "no", "today", 1.0, "key")
+    stability, counts = "loss of stability", "fixed points without self-coupling"
+    earlier = Results(
+        {stability: Ours(1.0, 0.1), counts: Ours(2.0, 0.1), "gone": Ours(3.0, 0.1)},
+        {"stability": run, "counts": run},
+    )
+    newer = replace(run, date="tomorrow")
+    these = Results({}, {"stability": newer})
+    together = these.over(earlier, {"key"})
+    assert together.numbers == {counts: Ours(2.0, 0.1)}  # its own claims are asked again
+    assert together.runs == {"counts": run, "stability": newer}
+    assert these.over(earlier, {"key of another version"}) == these
+
+
+def test_published_runs_say_which_version_made_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else `publish` could not tell whether their numbers are still ours."""
+    published = Results.from_json(RESULTS.read_text("utf-8"))
+    assert all(len(run.key) == 64 for run in published.runs.values())
+    for name, file in (("RESULTS", RESULTS), ("PAGE", PAGE), ("README", README)):
+        copy = tmp_path / file.name
+        copy.write_bytes(file.read_bytes())
+        monkeypatch.setattr(publishing, name, copy)
+    none = Results({}, {})
+    keys = {run.key for run in published.runs.values()}
+    assert publishing.publish(none, keys)[1] == []
+    assert (tmp_path / RESULTS.name).read_bytes() == RESULTS.read_bytes()
+    gone = published.runs["stability"].key
+    assert publishing.publish(none, keys - {gone})[1] == ["stability"]
+    assert (
+        "loss of stability"
+        not in Results.from_json((tmp_path / "results.json").read_text()).numbers
+    )
+
+
+def test_published_pages_are_what_the_claims_give() -> None:
+    """Run `python -m figures publish` after a change of the claims."""
+    results = Results.from_json(RESULTS.read_text("utf-8"))
+    assert set(results.numbers) <= {claim.key for claim in CLAIMS}
+    assert PAGE.read_text("utf-8") == reproduce_page(results)
+    readme = README.read_text("utf-8")
+    assert with_headline(readme, results) == readme
+    for title in SECTIONS:
+        assert sum(results.counted(title).values()) == len(SECTIONS[title])
+
+
+def test_published_numbers_print_as_many_digits_as_they_have() -> None:
+    claim = _claim()
+    assert str(Judged(claim, Ours(0.61234, 0.0123)).ours) == "0.612 ± 0.012"
+    assert str(Judged(claim, Ours(1234.5, 20.0)).ours) == "1234 ± 20"
+
+
+_BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+
+#: Counts the images that show something and leaves the answer in the title.
+_COUNT = """<script>addEventListener('load', () => {
+  const shown = [...document.images].filter(image => image.complete && image.naturalWidth > 0);
+  document.title = `${shown.length} of ${document.images.length} images`;
+});</script>"""
+
+
+@pytest.mark.skipif(_BROWSER is None, reason="no chromium or chrome on this machine")
+def test_the_report_opens_in_a_browser(made: Path, tmp_path: Path) -> None:
+    html, *_ = write(gather(made, FIGURES), made)
+    page = tmp_path / "page.html"
+    page.write_text(html.read_text("utf-8").replace("</body>", f"{_COUNT}</body>"), "utf-8")
+    answer = subprocess.run(
+        [
+            str(_BROWSER),
+            *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+            *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+            f"--user-data-dir={tmp_path / 'profile'}",
+            *("--enable-logging=stderr", "--virtual-time-budget=5000", "--dump-dom"),
+            page.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=True,
+    )
+    assert "<title>2 of 2 images</title>" in answer.stdout
+    assert "CONSOLE" not in answer.stderr, answer.stderr

@@ -1,0 +1,112 @@
+"""``rmsim relax``: its JSON, its table, and one sentence for bad input."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rmsim.cli import run
+
+ARGUMENTS = ["relax", "--n", "60", "--jd", ".9", "--samples", "12", "--device", "cpu"]
+
+
+def answer(capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, object]:
+    assert run([*ARGUMENTS, "--json", *more]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "relax.json"
+    found = answer(capsys, "--seed", "3", "--out", str(file))
+    assert json.loads(file.read_text()) == found
+    assert found["fixed_point_fraction"] == 1
+    assert 0 < float(str(found["fixed_point_fraction_error"])) < 0.1
+    assert found["periods"] == {}
+    assert float(str(found["sweeps_median"])) > 0
+    assert float(str(found["min_margin"])) > 0
+    assert (found["seed"], found["device"], found["dtype"]) == (3, "cpu", "float32")
+    again = answer(capsys, "--seed", "3")
+    for document in (found, again):
+        del document["wall_time"]
+    assert again == found
+    other = answer(capsys, "--seed", "4")
+    assert other["min_margin"] != found["min_margin"]
+
+
+def test_cycles(capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(capsys, "--jd", "0", "--layers", "2", "--lam", "1.5", "--starts", "2")
+    periods = found["periods"]
+    assert isinstance(periods, dict)
+    fractions = [float(str(found[f"{x}_fraction"])) for x in ("fixed_point", "cycle", "capped")]
+    assert sum(fractions) == pytest.approx(1)
+    assert sum(periods.values()) == round(24 * fractions[1]) > 12
+    assert "2" in periods
+
+
+def test_nothing_converges(capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(capsys, "--jd", "0", "--max-sweeps", "2")
+    assert found["capped_fraction"] == 1
+    assert found["sweeps_median"] is None
+    assert found["sweeps_median_error"] is None
+    assert found["min_margin"] is None
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--rho", ".3"],
+        ["--symmetric"],
+        ["--rho", ".3", "--symmetric"],
+        ["--p", ".8", "--layers", "2", "--lam-left", ".5", "--lam-right", ".4"],
+        ["--update", "sequential", "--layers", "3", "--lam", ".5"],
+        ["--dtype", "float64"],
+    ],
+)
+def test_variants_converge(capsys: pytest.CaptureFixture[str], more: list[str]) -> None:
+    assert answer(capsys, *more)["fixed_point_fraction"] == 1
+
+
+def test_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(ARGUMENTS) == 0
+    out = capsys.readouterr().out
+    assert "fixed_point_fraction" in out
+    assert "±" in out
+
+
+@pytest.mark.parametrize(
+    ("more", "name"),
+    [
+        (["--n", "0"], "n"),
+        (["--rho", "0"], "rho"),
+        (["--rho", "1.5"], "rho"),
+        (["--rho", "nan"], "rho"),
+        (["--p", "0"], "p"),
+        (["--p", "2"], "p"),
+        (["--device", "cuda:99"], "device"),
+        (["--samples", "0"], "samples"),
+        (["--starts", "0"], "starts"),
+        (["--max-sweeps", "0"], "max_sweeps"),
+        (["--update", "sometimes"], "update"),
+        (["--dtype", "float16"], "dtype"),
+        (["--layers", "inf", "--lam", "1"], "layers"),
+        (["--lam", "3"], "lam"),
+        (["--lam-right", "0"], "lam_right"),
+        (["--jd", "1e200"], "jd"),
+        (["--seed", "-1"], "seed"),
+    ],
+)
+def test_bad_input(capsys: pytest.CaptureFixture[str], more: list[str], name: str) -> None:
+    assert run([*ARGUMENTS, *more]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"rmsim: error: {name} must be ")
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["relax", "enumerate", "solve", "local-entropy"])
+def test_lambda_of_one_layer_is_refused(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    assert run([command, "--n", "10", "--jd", ".8", "--lam", "3"]) == 2
+    sentence = "lam must be absent for one layer, it needs --layers >= 2, got 3"
+    assert capsys.readouterr().err == f"rmsim: error: {sentence}\n"

@@ -1,0 +1,74 @@
+"""The parts of the simulator against each other; what may import what: test_architecture.py."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rmsim.couplings import draw_dense
+from rmsim.dynamics import Status, relax
+from rmsim.enumeration import draw_couplings, enumerate_fixed_points
+from rmsim.network import Network
+from rmtheory import Chain
+
+pytestmark = pytest.mark.numerical
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@given(
+    chain=st.builds(
+        Chain,
+        st.integers(1, 3),
+        st.floats(0.3, 1.5),
+        lam_left=st.floats(-0.5, 0.8),
+        lam_right=st.floats(-0.5, 0.8),
+    ),
+    p=st.sampled_from([1.0, 0.6]),
+    update=st.sampled_from(["synchronous", "sequential"]),
+    seed=st.integers(0, 1000),
+)
+def test_relaxed_states_are_among_the_enumerated(
+    chain: Chain, p: float, update: str, seed: int
+) -> None:
+    network = Network(12 // chain.finite_layers, chain)
+    result = relax(
+        network, samples=2, seed=seed, starts=8, p=p, update=update, dtype="float64", max_sweeps=300
+    )
+    for k in range(2):
+        J = draw_couplings(network, seed, k)
+        couplings = (network.jd, network.lam_left, network.lam_right)
+        listed = {
+            state.tobytes()
+            for state in np.asarray(
+                enumerate_fixed_points(J, *couplings, keep_states=True).states, dtype=np.int8
+            )
+        }
+        fixed = result.status[k] == Status.FIXED_POINT
+        for state in result.state[k][fixed].numpy().astype(np.int8):
+            assert state.tobytes() in listed
+        if not listed:
+            assert not bool(fixed.any())
+
+
+def test_float32_and_float64_draw_the_same_networks() -> None:
+    network = Network(50, Chain(2, 0.1, 0.3))
+    single, double = (
+        draw_dense(network, 3, range(2), dtype=kind).matrices.double().numpy()
+        for kind in (torch.float32, torch.float64)
+    )
+    assert np.array_equal(single, double)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["relax", "--help"], ["enumerate", "--help"]])
+def test_help_does_not_load_torch(arguments: list[str]) -> None:
+    code = (
+        "import sys; from rmsim.cli import run; "
+        f"assert run({arguments!r}) == 0; assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, cwd=ROOT)

@@ -1,0 +1,217 @@
+"""The compiled routes of sparse and of dense networks against the general one."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from rmsim.couplings import DenseChain
+from rmsim.learning import State, Wiring, batch_step, infer, initialise, train_epoch
+from rmsim.learning.flips import Flips, by_columns
+from rmsim.learning.presets import dense_recipe, sparse_recipe
+from rmsim.learning.sparse import has_inference_kernel, has_kernel, recurrent_rows
+from tests.learning_cases import task
+
+pytestmark = pytest.mark.numerical
+
+D, C = 24, 5
+CHAIN: dict[str, Any] = {"layers": 3, "lam_left": 0.7, "lam_right": 0.4}
+CASES: dict[str, dict[str, Any]] = {
+    "core": {},
+    "dense input": {"rho_in": 1.0},
+    "decay": {"decay_j": 0.5, "decay_in": 0.3, "decay_out": 0.2},
+    "chain": {**CHAIN, "input_to": "all", "output_from": "all"},
+    "first to last": CHAIN,
+    "symmetric start": {"symmetry": "sym0"},
+    "batch of one": {"batch": 1},
+    "batch of 37": {"batch": 37},
+    "no warm-up": {"warmup": 0, "free": 2},
+    "approximate": {"scheme": "approximate"},
+    "frozen": {"eta_j": 0.0, "eta_in": 0.0},
+    "dense input to the first": {**CHAIN, "rho_in": 1.0},
+    "no readout": {"readout": "none"},
+    "no readout, large batch": {"readout": "none", "batch": 37},
+}
+
+
+def network(**choices: Any) -> tuple[Any, State]:
+    values = {"rho_j": 0.2, "rho_in": 0.4, "eta_out": 0.05, **choices}
+    parameters = sparse_recipe(60, classes=C, **values)
+    return parameters, initialise(parameters, D, C, seed=2)
+
+
+def assert_close(one: State, two: State) -> None:
+    """Sums are taken in another order, and products are fused or not: a few units of 6e-8."""
+    assert one.step == two.step
+    for name, value in one.tensors().items():
+        assert torch.allclose(value, two.tensors()[name], rtol=0, atol=3e-6), name
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("real", [False, True], ids=["spins", "reals"])
+def test_training(name: str, real: bool) -> None:
+    parameters, state = network(**CASES[name])
+    assert has_kernel(parameters, state)
+    inputs, labels = task(150, D, C)
+    if real:
+        noise = torch.rand(inputs.shape, generator=torch.Generator().manual_seed(1))
+        inputs = inputs * noise
+    fast = train_epoch(parameters, state, inputs, labels)
+    slow = train_epoch(parameters, state, inputs, labels, compiled=False)
+    assert_close(fast, slow)
+    assert name == "frozen" or not torch.equal(fast.j, state.j)
+    assert torch.equal(
+        infer(parameters, fast, inputs), infer(parameters, fast, inputs, compiled=False)
+    )
+
+
+def test_any_adjacency() -> None:
+    draw = torch.Generator().manual_seed(0)
+    adjacency = (torch.rand(60, 60, generator=draw) < 0.3).fill_diagonal_(False)
+    seen = torch.rand(60, generator=draw) < 0.5
+    parameters = sparse_recipe(60, classes=C, rho_j=1.0, rho_in=0.5)
+    state = initialise(parameters, D, C, 2, wiring=Wiring(adjacency, seen, ~seen, seen))
+    assert has_kernel(parameters, state)
+    inputs, labels = task(64, D, C)
+    fast = train_epoch(parameters, state, inputs, labels)
+    assert_close(fast, train_epoch(parameters, state, inputs, labels, compiled=False))
+    assert bool((fast.w_out[:, ~seen] == 0).all())
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"stop": "converged"},
+        {"p": 0.9},
+        {"rule": "tanh"},
+        {"symmetry": "sym1"},
+        {"symmetry": "sym2"},
+        {"test_labels": True},
+        {"test_jd": False},
+        {"eta_back": 0.1},
+        {"rho_j": 1.0},
+        {**CHAIN, "update": "sequential"},
+    ],
+    ids=str,
+)
+def test_other_protocols_take_the_general_route(choice: dict[str, Any]) -> None:
+    """And train the same whether the kernels are allowed or not.
+
+    To the bit where it is the same route; dense networks follow their flips, which adds up the
+    fields in another order.
+    """
+    parameters, state = network(**choice)
+    assert not has_kernel(parameters, state)
+    inputs, labels = task(32, D, C)
+    one = train_epoch(parameters, state, inputs, labels)
+    two = train_epoch(parameters, state, inputs, labels, compiled=False)
+    assert_close(one, two)
+    assert "rho_j" in choice or torch.equal(one.j, two.j)
+
+
+def test_rows_end_with_what_does_not_learn() -> None:
+    _, state = network(**CHAIN)
+    rows, places = recurrent_rows(state)
+    dense = torch.zeros(180, 180)
+    for i in range(180):
+        for e in range(rows.bounds[i], rows.bounds[i + 1]):
+            dense[i, int(rows.columns[e])] += float(rows.values[e])
+    s = torch.where(torch.rand(4, 180, generator=torch.Generator().manual_seed(3)) < 0.5, 1.0, -1.0)
+    wanted = state.couplings.field(s.view(1, 4, 3, 60)).view(4, 180)
+    assert torch.allclose(s @ dense.T, wanted, atol=1e-5)
+    assert torch.equal(torch.from_numpy(rows.values[places]), state.j)
+    learning = sum(int(end - first) for first, end in zip(rows.bounds, rows.ends, strict=False))
+    assert learning == len(state.j)
+
+
+@pytest.mark.parametrize("rho", [0.2, 1.0])
+def test_a_chunked_epoch_is_the_epoch(rho: float) -> None:
+    """To the bit, so that a run can stop after any batch."""
+    parameters, state = network(decay_in=0.1, rho_j=rho)
+    inputs, labels = task(96, D, C)
+    whole = train_epoch(parameters, state, inputs, labels)
+    part = train_epoch(parameters, state, inputs, labels, torch.arange(48))
+    rest = train_epoch(parameters, part, inputs, labels, torch.arange(48, 96))
+    for name, value in whole.tensors().items():
+        assert torch.equal(value, rest.tensors()[name])
+
+
+def test_inference_kernel_needs_a_plain_protocol() -> None:
+    parameters, state = network(**CHAIN, right_in_inference=False)
+    assert not has_inference_kernel(parameters, state)
+
+
+def test_one_batch_is_the_batch_step() -> None:
+    parameters, state = network()
+    inputs, labels = task(16, D, C)
+    assert_close(
+        train_epoch(parameters, state, inputs, labels),
+        batch_step(parameters, state, inputs, labels)[0],
+    )
+
+
+@pytest.mark.parametrize("update", ["synchronous", "sequential"])
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {},
+        CHAIN,
+        {**CHAIN, "p": 0.7},
+        {**CHAIN, "stop": "converged", "clamped": 40, "free": 40, "jd": 0.8},
+        {"scheme": "approximate", "symmetry": "sym2"},
+        {"rule": "tanh", "eta_back": 0.1, "batch": 5},
+    ],
+    ids=str,
+)
+def test_following_flips_is_multiplying(choice: dict[str, Any], update: str) -> None:
+    """Dense networks: the same weights, up to the rounding of the corrected fields."""
+    parameters = dense_recipe(50, classes=C, update=update, **choice)
+    state = initialise(parameters, D, C, seed=1)
+    inputs, labels = task(64, D, C)
+    fast = train_epoch(parameters, state, inputs, labels)
+    slow = train_epoch(parameters, state, inputs, labels, compiled=False)
+    assert_close(fast, slow)
+    assert fast.j.is_contiguous()
+    assert torch.equal(
+        infer(parameters, slow, inputs), infer(parameters, slow, inputs, compiled=False)
+    )
+
+
+def test_products_of_flips_stay_right() -> None:
+    """J s after twenty sweeps of a chaotic network, few flips and many, from zeros on."""
+    parameters = dense_recipe(200, layers=2, lam_left=0.3, lam_right=0.2, jd=0.1)
+    state = by_columns(initialise(parameters, D, C, seed=1))
+    assert isinstance(state.couplings, DenseChain)
+    motion = Flips(state.couplings, 40, sequential=False)
+    draw = torch.Generator().manual_seed(0)
+    external = 0.5 * torch.randn(40, 2, 200, generator=draw)
+    seen = set()
+    for sweep in range(20):
+        before = motion.s.clone()
+        mask = torch.rand(40, 2, 200, generator=draw) < (0.02 if sweep % 3 else 0.9)
+        motion.sweep(external, mask)
+        seen.add(bool((before != motion.s).double().mean() > 0.25))
+        product = torch.einsum("lij,blj->bli", state.dense_j().double(), motion.s.double())
+        assert torch.allclose(motion.product.double(), product, rtol=0, atol=1e-5)
+    assert seen == {False, True}
+
+
+def test_runs_of_flips_are_their_sweeps() -> None:
+    """Sample by sample until fixed, against sweep by sweep with everything watched."""
+    parameters = dense_recipe(80, layers=3, lam_left=0.6, lam_right=0.5, jd=0.7)
+    state = by_columns(initialise(parameters, D, C, seed=4))
+    assert isinstance(state.couplings, DenseChain)
+    fast, slow = (Flips(state.couplings, 30, sequential=False) for _ in range(2))
+    draw = torch.Generator().manual_seed(0)
+    for sweeps in (0, 1, 3, 40):
+        external = torch.randn(30, 3, 80, generator=draw)
+        used, fixed = fast.run(external, sweeps)
+        count = torch.zeros(30, dtype=torch.int64)
+        for _ in range(sweeps):
+            count += slow.sweep(external, None)
+        assert torch.equal(fast.s, slow.s)
+        assert torch.equal(used, count)
+        if sweeps:
+            h = state.couplings.field(slow.s.unsqueeze(0), external.unsqueeze(0))[0]
+            assert torch.equal(fixed, ((h >= 0) == (slow.s > 0)).flatten(1).all(1))
+    assert bool(fixed.any())

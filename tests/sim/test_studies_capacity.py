@@ -1,0 +1,291 @@
+"""Hetero-association: the rule written out, trials, P_max on known curves, the commands."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+from scipy.interpolate import make_smoothing_spline
+
+from rmsim.cli import run
+from rmsim.randomness import generator
+from rmsim.studies.capacity import (
+    PROTOCOLS,
+    learn_batch,
+    local_field,
+    neutral,
+    protocol_named,
+    relax,
+    run_trials,
+)
+from rmsim.studies.capacity_sweep import (
+    CapacityStatus,
+    Design,
+    analyse,
+    gather,
+    overlaps_by_layer,
+    p_max,
+    slope,
+    smooth,
+    sweep_of,
+)
+from rmsim.sweep import Serial, run_sweep
+from rmtheory import InvalidInputError
+
+pytestmark = pytest.mark.numerical
+
+SHORT = replace(PROTOCOLS["reconstruction"], max_epochs=30)
+
+
+def _spins(*shape: int, seed: int = 0) -> torch.Tensor:
+    return 2.0 * torch.randint(2, shape, generator=generator(seed)).double() - 1.0
+
+
+def _couplings(layers: int, n: int, jd: float) -> torch.Tensor:
+    j = torch.randn(1, layers, n, n, generator=generator(1), dtype=torch.float64) / math.sqrt(n)
+    j.diagonal(dim1=-2, dim2=-1).fill_(jd)
+    return j
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_one_batch_is_the_rule_written_out(name: str) -> None:
+    """Neuron by neuron, pair by pair, on a chain of three."""
+    protocol = replace(protocol_named(name), p=1.0, batch=4)
+    layers, n, pairs = 3, 7, 4
+    x, y = _spins(1, pairs, n, seed=2), _spins(1, pairs, n, seed=3)
+    j = _couplings(layers, n, protocol.jd)
+    weight = torch.tensor([[1.0, 1.0, 1.0, 0.0]], dtype=torch.float64)  # the last only fills
+    wanted = j[0].clone().numpy()
+    change = np.zeros_like(wanted)
+    for mu in range(3):
+        xs, ys = x[0, mu].numpy(), y[0, mu].numpy()
+
+        def field_of(s: np.ndarray, right: bool, xs: np.ndarray = xs) -> np.ndarray:
+            h = np.zeros((layers, n))
+            for level in range(layers):
+                for i in range(n):
+                    h[level, i] = wanted[level, i] @ s[level]
+                    left = protocol.lam * s[level - 1, i] if level else protocol.lam_x * xs[i]
+                    h[level, i] += left
+                    if right and level + 1 < layers:
+                        h[level, i] += protocol.lam * s[level + 1, i]
+            return h
+
+        s = np.zeros((layers, n))
+        for sweep in range(layers + protocol.clamped_sweeps + protocol.free_sweeps):
+            h = field_of(s, right=True)
+            if layers <= sweep < layers + protocol.clamped_sweeps:
+                h[-1] += protocol.lam_y * ys
+            s = np.sign(h)
+        h = field_of(s, protocol.right_in_rule)
+        for level in range(layers):
+            for i in range(n):
+                if s[level, i] * h[level, i] <= protocol.kappa:
+                    change[level, i] += s[level, i] * s[level]
+    eta = protocol.eta / math.sqrt(n * protocol.batch)
+    change[:, np.arange(n), np.arange(n)] = 0
+    learn_batch(protocol, j, x, y, weight, generator(0))
+    assert np.abs(change).max() > 0
+    assert np.allclose(j[0].numpy(), wanted + eta * change, atol=1e-12)
+    assert bool((j.diagonal(dim1=-2, dim2=-1) == protocol.jd).all())
+
+
+def test_input_reaches_one_layer_a_sweep_and_neutral_neurons_stay_neutral() -> None:
+    protocol = PROTOCOLS["reconstruction"]
+    x, j = _spins(1, 5, 6), _couplings(4, 6, 0.1)
+    s = neutral(j, x)
+    for sweeps in range(4):
+        reached = (relax(protocol, j, s, x, sweeps) != 0).all(dim=(0, 2, 3))
+        assert reached.tolist() == [level < sweeps for level in range(4)]
+    # The field from the right is the only difference.
+    s = _spins(1, 4, 5, 6, seed=9)
+    both, left = (local_field(protocol, j, s, x, right=right) for right in (True, False))
+    assert torch.allclose((both - left)[:, :-1], protocol.lam * s[:, 1:])
+    assert torch.equal(both[:, -1], left[:, -1])
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_a_trial_is_the_same_whatever_it_is_computed_with(name: str) -> None:
+    protocol = replace(protocol_named(name), max_epochs=3, check_every=3)
+    together = run_trials(protocol, 2, 16, range(3), 5, loads=(0.2, 0.8))
+    alone = run_trials(protocol, 2, 16, [1], 5, loads=(0.2, 0.8))
+    assert together.patterns[1] == alone.patterns[0]
+    assert 3 <= together.patterns.min() <= together.patterns.max() <= 13
+    for part in ("o5", "epochs", "median", "low", "high"):
+        assert np.array_equal(getattr(together, part)[1], getattr(alone, part)[0])
+    other = run_trials(protocol, 2, 16, [1], 6, loads=(0.2, 0.8))
+    assert not np.array_equal(other.median, alone.median)
+
+
+def test_depth_makes_the_task_learnable() -> None:
+    """Eighteen pairs in sixty neurons: three modules learn them, one cannot."""
+    protocol = PROTOCOLS["reconstruction"]
+    shallow, deep = (
+        run_trials(protocol, layers, 60, range(2), 0, loads=(0.3, 0.3)) for layers in (1, 3)
+    )
+    assert (deep.patterns == 18).all()
+    assert (deep.median[:, -1] > 0.95).all()
+    assert (shallow.median[:, -1] < 0.5).all()
+    # The last layer is the one that was taught, the first knows least of the target.
+    assert (deep.median[:, -1] > deep.median[:, 0]).all()
+    assert (deep.low <= deep.median).all()
+    assert (deep.median <= deep.high).all()
+
+
+def _curve(p: np.ndarray, edge: float, width: float = 6.0) -> np.ndarray:
+    """One up to `edge`, 0.95 there, falling beyond."""
+    return 1 - 0.05 * np.exp((p - edge) / width)
+
+
+def test_p_max_is_where_the_curve_crosses_and_its_error_is_honest() -> None:
+    draw = np.random.default_rng(0)
+    found = []
+    for again in range(30):
+        p = draw.integers(40, 81, 30)
+        o5 = np.minimum(_curve(p, 62.0) + draw.normal(0, 0.02, p.size), 1.0)
+        found.append(p_max(p, o5, bootstrap=60, seed=again))
+    assert all(one.status is CapacityStatus.FOUND for one in found)
+    values, errors = np.array([(one.value, one.error) for one in found]).T
+    assert abs(values.mean() - 62) < 1.0
+    assert 0.5 < np.median(errors) / values.std() < 2.0
+
+
+def test_spline_is_that_of_scipy() -> None:
+    draw = np.random.default_rng(4)
+    p = np.sort(draw.choice(np.arange(40.0, 90.0), 25, replace=False))
+    values = np.cos(p / 12) + draw.normal(0, 0.1, p.size)
+    for lam in (0.1, 10.0, 1e3):
+        x, ours = smooth(p, values, lam)
+        assert np.allclose(ours, make_smoothing_spline(p, values, lam=lam)(x), atol=1e-8)
+    # Both choose the penalty by cross-validation, on a grid and by a search; the noise is 0.1.
+    x, ours = smooth(p, values)
+    assert np.std(ours - make_smoothing_spline(p, values)(x)) < 0.02
+    twice = np.repeat(p, 2), np.stack([values - 0.3, values + 0.3], axis=1).ravel()
+    assert np.allclose(smooth(*twice, 20.0)[1], smooth(p, values, 10.0)[1])
+
+
+@pytest.mark.parametrize(
+    ("edge", "trials", "status"),
+    [
+        (20.0, 30, CapacityStatus.BELOW),
+        (200.0, 30, CapacityStatus.ABOVE),
+        (60.0, 4, CapacityStatus.FEW),
+    ],
+)
+def test_p_max_says_why_there_is_none(edge: float, trials: int, status: CapacityStatus) -> None:
+    p = np.linspace(40, 80, trials)
+    found = p_max(p, _curve(p, edge))
+    assert (found.status, math.isnan(found.value)) == (status, True)
+
+
+def test_a_few_lucky_trials_are_no_capacity() -> None:
+    p = np.arange(40, 48)
+    o5 = np.array([0.9, 0.9, 0.9, 0.9, 0.96, 0.9, 0.9, 0.9])
+    assert p_max(p, o5).status in (CapacityStatus.BELOW, CapacityStatus.UNRESOLVED)
+
+
+def test_slope_is_the_weighted_line() -> None:
+    draw = np.random.default_rng(1)
+    n, error = np.array([60.0, 80, 100, 140]), np.array([1.0, 2.0, 1.0, 3.0])
+    fits = []
+    for _ in range(300):
+        y = -10 + 0.7 * n + draw.normal(0, error)
+        fit = slope(n, y, error)
+        assert fit is not None
+        fits.append((fit.alpha, fit.intercept, fit.chi2))
+        assert fit.alpha == pytest.approx(np.polyfit(n, y, 1, w=1 / error)[0])
+    assert fit is not None
+    alpha, intercept, chi2 = np.array(fits).T
+    assert abs(alpha.mean() - 0.7) < 4 * fit.alpha_error / math.sqrt(300)
+    assert alpha.std() == pytest.approx(fit.alpha_error, rel=0.15)
+    assert intercept.std() == pytest.approx(fit.intercept_error, rel=0.15)
+    assert chi2.mean() == pytest.approx(fit.dof, rel=0.2)
+    assert slope([60, 80], [math.nan, 40.0], [math.nan, 1.0]) is None
+
+
+def test_sweep_is_extended_not_repeated(tmp_path: Path) -> None:
+    few = Design((2,), (12, 14), 2, loads=(0.2, 0.6), max_epochs=2, device="cpu", batch=2)
+    more = replace(few, trials=6)
+    assert run_sweep(sweep_of(few, 3), tmp_path, Serial()).computed == 2
+    report = run_sweep(sweep_of(more, 3), tmp_path, Serial())
+    assert (report.kept, report.computed) == (2, 4)
+    raw = gather(tmp_path, sweep_of(more, 3))
+    assert raw.sizes["trial"] == 12
+    expected = run_trials(
+        replace(SHORT, max_epochs=2),
+        2,
+        14,
+        range(6),
+        sweep_of(more, 3).point_seed(
+            {**more.grid().fixed, "protocol": "reconstruction", "loads": "0.2:0.6"}
+            | {"layers": 2, "n": 14, "trials": "0:2"}
+        ),
+        loads=(0.2, 0.6),
+    )
+    stored = raw.isel(trial=np.flatnonzero(raw["n"].values == 14))
+    assert np.allclose(stored["o5"].values, expected.o5)
+    data = analyse(raw)
+    assert data["trials"].values.tolist() == [[[6, 6]]]
+    assert set(data["status"].values.ravel()) <= {str(status) for status in CapacityStatus}
+    by_layer = overlaps_by_layer(raw, "reconstruction", 2, 14)
+    assert by_layer["overlap_median"].shape == (2,)
+    same = raw.assign(overlap_median=xr.ones_like(raw["overlap_median"]))
+    agreed = overlaps_by_layer(same, "reconstruction", 2, 14)["overlap_median_error"]
+    assert agreed.values.tolist() == [2 / (14 * 6)] * 2  # one spin of one trial
+
+
+def test_commands_answer_in_json_and_resume(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--layers", "2", "--n", "12", "--trials", "5", "--loads", ".2:.9", "--jobs", "1"]
+    arguments += ["--max-epochs", "2", "--out", str(tmp_path), "--plot", "--device", "cpu"]
+    assert run(["capacity", *arguments, "--json"]) == 0
+    captured = capsys.readouterr()
+    answer = json.loads(captured.out)
+    (row,) = answer["rows"]
+    assert (row["layers"], row["n"], row["trials"]) == (2, 12, 5)
+    assert row["status"] in set(CapacityStatus)
+    assert (row["p_max"] is None) == (row["status"] != "found")
+    assert "1 computed" in captured.err
+    assert (tmp_path / "capacity.png").read_bytes()[:4] == b"\x89PNG"
+    assert run(["overlaps", *arguments]) == 0
+    captured = capsys.readouterr()
+    assert "overlap_median" in captured.out
+    assert "1 kept, 0 computed" in captured.err
+    assert (tmp_path / "overlaps.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["capacity", "--n", "20", "--out", "D"], "layers must be given"),
+        (["capacity", "--layers", "2", "--n", "20"], "out must be given"),
+        (["capacity", "--layers", "0", "--n", "20", "--out", "D"], "layers must be"),
+        (["capacity", "--layers", "2", "--n", "9", "--loads", "1", "--out", "D"], "loads must be"),
+        (["capacity", "--layers", "2", "--n", "9", "--loads", "1:.5", "--out", "D"], "the lower"),
+        (["capacity", "--layers", "2", "--n", "9", "--protocol", "x", "--out", "D"], "one of rec"),
+        (["overlaps", "--layers", "2,3", "--n", "9", "--out", "D"], "one value each"),
+    ],
+)
+def test_bad_input_is_one_line_and_code_2(
+    arguments: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([str(tmp_path / "d") if a == "D" else a for a in arguments]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+
+
+def test_bad_numbers_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="o5"):
+        p_max([1, 2, 3], [0.5, 0.5])
+    with pytest.raises(InvalidInputError, match="finite"):
+        p_max([1, 2], [0.5, math.nan])
+    with pytest.raises(InvalidInputError, match="loads"):
+        run_trials(SHORT, 2, 10, [0], 0, loads=(0.9, 0.5))
+    with pytest.raises(InvalidInputError, match="p must be"):
+        replace(SHORT, p=0.0)

@@ -1,0 +1,221 @@
+"""Theory of the dynamics: exact steps, sampling, the stationary state and networks agree."""
+
+import json
+import math
+
+import mpmath
+import numpy as np
+import pytest
+import torch
+
+from rmsim.couplings import draw_dense
+from rmsim.network import Network
+from rmtheory import Chain
+from rmtheory.base.errors import InvalidInputError, NotConvergedError
+from rmtheory.base.estimate import Tier
+from rmtheory.base.gaussian import P
+from rmtheory.cli import run
+from rmtheory.dynamics import stationary_state
+from rmtheory.dynamics.averages import mean_field
+from rmtheory.dynamics.exact_steps import first_steps
+from rmtheory.dynamics.freezing import freezing_point
+from rmtheory.dynamics.stationary_state import overshoot, stationary
+from rmtheory.dynamics.two_phases import Presentation, overlap_of_phases
+from rmtheory.second_moment.bivariate import F as orthant
+
+pytestmark = pytest.mark.numerical
+
+_RANDOM = np.random.default_rng(17)
+CHAINS = [
+    (
+        Chain(
+            layers := int(_RANDOM.integers(1, 4)),
+            round(_RANDOM.uniform(-0.2, 1.2), 3),
+            lam_left=round(_RANDOM.uniform(-0.8, 0.8), 3),
+            lam_right=round(_RANDOM.uniform(-0.8, 0.8), 3),
+        ),
+        int(_RANDOM.integers(1, layers + 1)),
+        float(_RANDOM.choice([1.0, 0.8, 0.5])),
+    )
+    for _ in range(20)
+]
+
+
+@pytest.mark.parametrize(("chain", "layer", "p"), CHAINS, ids=str)
+def test_sampling_agrees_with_the_exact_first_steps(chain: Chain, layer: int, p: float) -> None:
+    exact = first_steps(chain, layer, p=p, digits=8, tier=Tier.CERTIFIED)
+    rng = np.random.default_rng(1)
+    # One batch of many copies; the error of a correlation c over M copies is sqrt((1 - c^2)/M).
+    from rmtheory.dynamics.process import Process
+
+    copies = 100_000
+    start = (2 * rng.integers(0, 2, (chain.finite_layers, copies)) - 1).astype(np.int8)
+    process = Process(chain.jd, chain.lam_left, chain.lam_right, start, 3, rng)
+    rows = []
+    for _ in range(3):
+        process.sweep(p=p)
+        rows.append(process.correlation[layer - 1])
+    for measured, wanted in (
+        (rows[1][0], exact.c10),
+        (rows[2][0], exact.c20),
+        (rows[2][1], exact.c21),
+    ):
+        value = float(wanted.value)
+        # The measured C(1, 0) enters the covariance of the second step: twice the plain error.
+        assert abs(measured - value) < 3 * 2 * math.sqrt((1 - value**2) / copies)
+
+
+def test_one_layer_in_closed_form() -> None:
+    jd = 0.37
+    c = 2 * float(P(jd)) - 1
+    stays = float(orthant(jd, jd, c))
+    back = float(orthant(-jd, -jd, -c))
+    exact = first_steps(Chain(1, jd), digits=12)
+    assert float(exact.c10.value) == pytest.approx(c, abs=1e-12)
+    assert float(exact.c20.value) == pytest.approx(2 * stays + 2 * back - 1, abs=1e-11)
+    assert float(exact.c21.value) == pytest.approx(
+        2 * stays - 2 * back + 2 * float(P(-jd)) - 1, abs=1e-11
+    )
+
+
+def test_thirty_digits_two_ways() -> None:
+    chain = Chain(1, "0.3")
+    certified = first_steps(chain, digits=30, tier=Tier.CERTIFIED)
+    verified = first_steps(chain, digits=30, tier=Tier.VERIFIED)
+    for name in ("c10", "c20", "c21"):
+        one, two = getattr(certified, name), getattr(verified, name)
+        assert one.digits >= 29
+        assert abs(mpmath.mpf(one.value) - mpmath.mpf(two.value)) <= one.error + two.error
+
+
+def test_without_couplings_nothing_is_remembered() -> None:
+    exact = first_steps(Chain(1, 0), digits=10)
+    assert [float(x.value) for x in (exact.c10, exact.c20, exact.c21)] == [0, 0, 0]
+    result = mean_field(Chain(1, 0), 5, trajectories=8000)
+    assert np.all(abs(result.flip_rate.value - 0.5) < 5 * result.flip_rate.error + 1e-3)
+
+
+def test_overshoot_of_a_random_walk() -> None:
+    assert overshoot() == pytest.approx(
+        float(-mpmath.zeta(0.5) / mpmath.sqrt(2 * mpmath.pi)), abs=1e-8
+    )
+    # Rarely watched, a step is a Brownian path at an exponential time: the ladder is memoryless.
+    assert overshoot(1e-9) == pytest.approx(math.sqrt(0.5), abs=1e-6)
+
+
+def test_the_same_seed_gives_the_same_numbers() -> None:
+    one, two = (mean_field(Chain(1, 0.6), 6, trajectories=4000, seed=3) for _ in range(2))
+    assert np.array_equal(one.flip_rate.value, two.flip_rate.value)
+    other = mean_field(Chain(1, 0.6), 6, trajectories=4000, seed=4)
+    assert not np.array_equal(one.flip_rate.value, other.flip_rate.value)
+
+
+@pytest.mark.parametrize(
+    ("chain", "p"), [(Chain(1, 0.6), 1.0), (Chain(2, 0.3, lam_left=0.5, lam_right=0.2), 0.8)]
+)
+def test_networks_follow_the_theory(chain: Chain, p: float) -> None:
+    """f(t) of networks, 20 sweeps, N = 500: equal within errors and a correction of order 1/N."""
+    sweeps, n, samples = 20, 500, 16
+    theory = mean_field(chain, sweeps, p=p, trajectories=40_000)
+    couplings = draw_dense(Network(n, chain), 5, range(samples))
+    generator = torch.Generator().manual_seed(1)
+    shape = (samples, 1, chain.finite_layers, n)
+    s = 2.0 * torch.randint(0, 2, shape, generator=generator) - 1
+    flips = np.empty((sweeps, samples))
+    for t in range(sweeps):
+        new = torch.where(couplings.field(s) >= 0, 1.0, -1.0)
+        if p < 1:
+            new = torch.where(torch.rand(shape, generator=generator) < p, new, s)
+        flips[t] = (new != s).double().mean(dim=(1, 2, 3)).numpy()
+        s = new
+    error = np.hypot(flips.std(axis=1, ddof=1) / samples**0.5, theory.flip_rate.error)
+    pulls = (flips.mean(axis=1) - theory.flip_rate.value) / np.hypot(error, 1 / n)
+    assert np.max(np.abs(pulls)) < 4
+    assert np.sqrt(np.mean(pulls**2)) < 1.7
+
+
+def test_two_routes_to_the_stationary_flip_rate() -> None:
+    late = mean_field(Chain(1, 0.5), 120, trajectories=16_000).flip_rate_late
+    assert late is not None
+    state = stationary(late.value, lambda jd: (jd, 0.0, 0.0), 0.5, repetitions=3, iterations=3)
+    # df/dJ = -2 sqrt(f) / (2 rho) turns the error of f into one of J_D.
+    from_rate = late.error * overshoot() / math.sqrt(late.value)
+    assert abs(state.coupling.value - 0.5) < 3 * math.hypot(state.coupling.error, from_rate) + 0.002
+
+
+@pytest.mark.parametrize(("flip_rate", "seed"), [(0.004, 1), (0.004, 4), (0.01, 0), (0.01, 7)])
+def test_few_flips_still_determine_the_coupling(
+    flip_rate: float, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On few paths the rate jumps past f by several flips: the place of the jump is the answer."""
+    monkeypatch.setattr(stationary_state, "_PATH_NUMBERS", 2**16)
+    search = stationary_state._Search(
+        flip_rate, lambda jd: (jd, 0.0, 0.0), 1, 1.0, np.random.default_rng(seed)
+    )
+    phi = search._draw(np.exp(-2 * flip_rate * np.arange(search.length))[None])
+    coupling, response, _ = search._adjust(phi, 0.7)
+    assert response < 0
+    below, above = (search._excess(phi, coupling + side * 0.05, 0)[0] for side in (-1, 1))
+    assert below > 0 > above
+
+
+def test_a_family_without_the_flip_rate_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stationary_state, "_PATH_NUMBERS", 2**16)
+    with pytest.raises(NotConvergedError, match=r"no coupling between .* at the rate 0\.1"):
+        stationary(0.1, lambda _jd: (3.0, 0.0, 0.0), 0.5)
+
+
+def test_two_layers_all_at_once_never_freeze() -> None:
+    with pytest.raises(NotConvergedError, match=r"do not freeze .* 0\.5"):
+        freezing_point(2, jd=0)
+
+
+def test_first_rows_of_the_table_of_overlaps() -> None:
+    """Paper, SM-H, initialisation: .930 and .975."""
+    for lambda_x, lambda_y, printed in ((5, 0.9, 0.930), (5, 0.5, 0.975)):
+        q = overlap_of_phases(Presentation(0.5, lambda_x, lambda_y), trajectories=60_000)
+        assert abs(q.value - printed) < 0.006 + 2 * q.error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ("--jd .5 --sweeps 0", "sweeps"),
+        ("--jd .5 --p 0", "p"),
+        ("--jd .5 --p 1.2", "p"),
+        ("--jd nan", "jd"),
+        ("--jd .5 --lam .3", "lam"),
+        ("--jd .5 --trajectories 999", "trajectories"),
+        ("--critical --lam .5", "lam"),
+        ("--critical --jd .5", "jd"),
+        ("--overlap --jd .5", "lambda_x"),
+        ("--jd .5 --lambda-x 3", "lambda_x"),
+        ("--critical --overlap", "overlap"),
+        ("--critical --layers inf --jd 0", "layers"),
+        ("--layers inf --jd 0 --lam .3", "layers"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    arguments: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["mean-field", *arguments.split()]) == 2
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1
+    assert line.startswith(f"rmtheory: error: {name} must be")
+
+
+def test_command_line_contract(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = "mean-field --jd .65 --sweeps 12 --trajectories 4000 --json"
+    assert run(arguments.split()) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["sweep"] == list(range(1, 13))
+    for name in ("flip_rate", "overlap_with_start"):
+        assert len(document[name]) == 12
+        assert set(document[name][0]) >= {"value", "error", "tier", "method"}
+    assert document["flip_rate_late"] is None or "value" in document["flip_rate_late"]
+    assert (document["flip_rate_late"] is None) == bool(document["reason"])
+
+
+def test_presentations_are_checked() -> None:
+    with pytest.raises(InvalidInputError, match="lambda_x"):
+        Presentation(0.5, 0, 0.9)
