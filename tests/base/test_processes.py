@@ -18,6 +18,7 @@ from rmtheory.runtime.processes import (
     as_finished,
     in_order,
 )
+from tests.waiting import alive, until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -131,41 +132,30 @@ def test_a_process_that_cannot_start_is_no_endless_loop(tmp_path: Path) -> None:
 def test_children_end_with_the_parent(number: signal.Signals, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
-        "import os, pathlib, sys, time\n"
+        "import os, pathlib, sys\n"
         "from rmtheory.runtime.processes import in_order\n"
+        "from tests.waiting import until_ended\n"
         "def work(name):\n"
         "    pathlib.Path(name).write_text(str(os.getpid()))\n"
-        "    time.sleep(600)\n"
+        "    until_ended()\n"
         "if __name__ == '__main__':\n"
         "    in_order(work, [(name,) for name in sys.argv[1:]], jobs=2)\n"
     )
     names = [tmp_path / "one", tmp_path / "two"]
     parent = subprocess.Popen(
-        [sys.executable, script, *names], cwd=ROOT, stderr=subprocess.PIPE, text=True
+        [sys.executable, script, *names],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
-        _until(lambda: all(name.exists() and name.read_text() for name in names))
+        until(lambda: all(name.exists() and name.read_text() for name in names))
         children = [int(name.read_text()) for name in names]
         parent.send_signal(number)
         _, errors = parent.communicate(timeout=300)
-        _until(lambda: not any(_alive(child) for child in children))
+        until(lambda: not any(alive(child) for child in children))
     finally:
         parent.kill()
         parent.communicate()
     assert errors.count("Traceback") == (number == signal.SIGINT)
-
-
-def _until(condition: object, patience: float = 300.0) -> None:
-    deadline = time.monotonic() + patience
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.02)
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    state = Path(f"/proc/{process}/stat")  # nobody may be there to collect a dead orphan
-    return not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] != "Z"

@@ -18,10 +18,10 @@ from rmtheory.local_entropies import diagram as diagrams
 from rmtheory.local_entropies.diagram import Request, compute_phase_diagram
 from rmtheory.runtime import netcdf, run_store
 from rmtheory.runtime.run_store import LOCK, Lock, RunStore
-from tests.sim.test_sweep import until
 from tests.sweep_points import sweep
 from tests.theory.test_local_entropy_diagram import Instant
 from tests.training_runs import same, trained
+from tests.waiting import until, until_ended
 
 #: Children that have everything imported, and every function that a test has replaced.
 FORK = multiprocessing.get_context("fork")
@@ -82,7 +82,7 @@ def test_the_system_forgets_a_killed_run(tmp_path: Path) -> None:
     def work() -> None:
         with folder.at_work():
             left.write_text("half")
-            time.sleep(600)
+            until_ended()
 
     child = FORK.Process(target=work)
     child.start()

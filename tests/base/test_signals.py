@@ -21,16 +21,17 @@ ROOT = Path(__file__).parents[2]
 
 #: Writes half of a file and waits there, in three situations.
 SCRIPT = """
-import sys, time, typer
+import os, sys, typer
 from rmtheory.runtime.command import run_app
 from rmtheory.runtime.files import replacing
 from rmtheory.runtime.processes import in_order
+from tests.waiting import until_ended
 
 def halfway(path):
     with replacing(path) as temporary:
         temporary.write_text("half")
-        print("there", flush=True)
-        time.sleep(600)
+        os.write(1, b"there\\n")  # in one piece: two workers have the same pipe
+        until_ended()
 
 app = typer.Typer()
 

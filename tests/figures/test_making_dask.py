@@ -21,9 +21,10 @@ from figures.engine.figure import (
 from rmsim.sweep import collect
 from rmtheory.runtime import netcdf
 from tests.figures.test_making_again import SMALL
-from tests.sim.test_sweep import evaluated, until
+from tests.sim.test_sweep import evaluated
 from tests.sim.test_sweep_dask import _scheduler, _worker
 from tests.sweep_points import sweep
+from tests.waiting import until
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 

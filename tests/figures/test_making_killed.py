@@ -13,7 +13,8 @@ import pytest
 from figures.engine.resuming import discard_finished, partial_results
 from rmtheory.runtime.files import leftovers, replacing
 from rmtheory.runtime.run_store import RunStore
-from tests.sim.test_sweep import ROOT, until
+from tests.sim.test_sweep import ROOT
+from tests.waiting import until
 
 #: Cheap ones, the last a sweep.
 NAMES = ("models", "annealed", "counts")

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,15 +34,9 @@ from rmtheory import InvalidInputError
 from rmtheory.base.errors import RMError, StorageError
 from rmtheory.runtime import netcdf
 from tests.sweep_points import sweep
+from tests.waiting import alive, until
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def until(condition: Callable[[], bool], patience: float = 300.0) -> None:
-    deadline = time.monotonic() + patience
-    while not condition():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.02)
 
 
 def points(directory: Path) -> dict[str, Any]:
@@ -394,15 +387,6 @@ def running(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     finally:
         process.kill()
         process.communicate()
-
-
-def alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    state = Path(f"/proc/{pid}/stat")  # nobody may be there to collect a dead orphan
-    return not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] != "Z"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

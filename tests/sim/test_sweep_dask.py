@@ -1,12 +1,13 @@
 """A real scheduler and workers on loopback: what is lost with them, and what is not."""
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +18,14 @@ from rmsim.sweep import Dask, Progress, Serial, run_sweep
 from rmsim.sweep.cluster import _compare_versions
 from rmsim.sweep.workers import environment
 from rmtheory import InvalidInputError
-from tests.sim.test_sweep import ROOT, evaluated, points, running, until
+from tests.sim.test_sweep import ROOT, evaluated, points, running
 from tests.sweep_points import sweep
+from tests.waiting import until
 
 distributed = pytest.importorskip("distributed", reason="the extra [cluster] is not installed")
 
 # Sockets that distributed leaves to the garbage collector when the other side dies under it.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager
@@ -56,17 +52,22 @@ def _process(log: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
 
 @contextmanager
 def _scheduler(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    port = _free_port()
-    options = ("--host", "127.0.0.1", "--port", str(port), "--no-dashboard", "--no-show")
-    with _process(folder / "scheduler.log", "dask_scheduler", *options) as process:
-        until(lambda: _listens(port) or process.poll() is not None)
+    """A scheduler at a port of its own choice: one that we chose might be taken meanwhile."""
+    told = folder / "scheduler.json"
+    told.unlink(missing_ok=True)
+    options = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show")
+    where = ("--scheduler-file", str(told))
+    with _process(folder / "scheduler.log", "dask_scheduler", *options, *where) as process:
+        until(lambda: _address(told) != "" or process.poll() is not None)
         assert process.poll() is None, (folder / "scheduler.log").read_text()
-        yield f"tcp://127.0.0.1:{port}", process
+        yield _address(told), process
 
 
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+def _address(told: Path) -> str:
+    """The address in the scheduler's file, empty while that is not there or not whole."""
+    with suppress(FileNotFoundError, ValueError):
+        return str(json.loads(told.read_text())["address"])
+    return ""
 
 
 @contextmanager
@@ -175,12 +176,14 @@ def test_failing_points_and_a_worker_that_comes_late(
 
 
 def test_unreachable_schedulers_are_told_in_one_sentence(tmp_path: Path) -> None:
-    address = f"tcp://127.0.0.1:{_free_port()}"
     allowed = "dask must be the address of a Dask scheduler that answers within 1 s, got "
-    for wrong in (address, "nonsense://x", str(tmp_path / "scheduler.json")):
-        with pytest.raises(InvalidInputError) as caught:
-            run_sweep(sweep(), tmp_path / "out", Dask(wrong, timeout=1.0))
-        assert str(caught.value) == allowed + wrong
+    with socket.socket() as deaf:  # nobody else can listen at its port meanwhile
+        deaf.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{deaf.getsockname()[1]}"
+        for wrong in (address, "nonsense://x", str(tmp_path / "scheduler.json")):
+            with pytest.raises(InvalidInputError) as caught:
+                run_sweep(sweep(), tmp_path / "out", Dask(wrong, timeout=1.0))
+            assert str(caught.value) == allowed + wrong
     assert run_sweep(sweep(), tmp_path / "out", Serial()).computed == 6
 
 
