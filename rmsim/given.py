@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from rmsim.states import Numbers, tensor_of
+from rmsim.tensors import Numbers, tensor_of
 from rmtheory.base.errors import InvalidInputError
 
 #: Largest coupling: its sums stay within float32.

@@ -25,7 +25,7 @@ MODULES = (
     "rmtheory.plots",
     "rmsim.device",
     "rmsim.randomness",
-    "rmsim.states",
+    "rmsim.tensors",
     "rmsim.studies.compare",
     "rmsim.studies.plots",
 )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rmsim.couplings.adjacency import AdjacencyCouplings, couplings_on, draw_on
     from rmsim.couplings.base import ChainCouplings, Couplings, PlasticCouplings
-    from rmsim.couplings.dense import DenseChain, draw_dense
+    from rmsim.couplings.chains import DenseChain, draw_dense
     from rmsim.couplings.diluted import DilutedChain, draw_diluted
     from rmsim.couplings.drawing import draw
     from rmsim.couplings.topology import BlockCouplings, Topology, draw_blocks
@@ -17,7 +17,7 @@ else:
         {
             ".adjacency": ["AdjacencyCouplings", "couplings_on", "draw_on"],
             ".base": ["ChainCouplings", "Couplings", "PlasticCouplings"],
-            ".dense": ["DenseChain", "draw_dense"],
+            ".chains": ["DenseChain", "draw_dense"],
             ".diluted": ["DilutedChain", "draw_diluted"],
             ".drawing": ["draw"],
             ".topology": ["BlockCouplings", "Topology", "draw_blocks"],

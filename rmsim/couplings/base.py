@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 import torch
 
 from rmsim.given import MOST_COUPLING
-from rmsim.states import tensor_of
+from rmsim.tensors import tensor_of
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 

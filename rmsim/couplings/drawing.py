@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from rmsim.couplings.dense import DenseChain, draw_dense
+from rmsim.couplings.chains import DenseChain, draw_dense
 from rmsim.couplings.diluted import DilutedChain, draw_diluted
 from rmsim.device import choose_device, choose_dtype
 from rmsim.network import Network

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 
 from rmsim.couplings.base import Couplings, checked_coupling
-from rmsim.couplings.dense import fill_random, multiply
+from rmsim.couplings.chains import fill_random, multiply
 from rmsim.randomness import generator
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
@@ -187,7 +187,7 @@ def draw_blocks(
 ) -> BlockCouplings:
     """Draw the couplings of the disorder `samples`; network k depends on (seed, k) only.
 
-    The plain chain gives the very numbers of :func:`rmsim.couplings.dense.draw_dense`.
+    The plain chain gives the very numbers of :func:`rmsim.couplings.chains.draw_dense`.
     """
     size, jd = checks.integer("n", n, 2), checked_coupling("jd", jd)
     places = topology.places

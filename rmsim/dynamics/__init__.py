@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         sequential,
         synchronous,
     )
-    from rmsim.states import sign
+    from rmsim.tensors import sign
 else:
     from rmtheory.base.lazy import lazy_exports
 
@@ -32,7 +32,7 @@ else:
                 "sequential",
                 "synchronous",
             ],
-            "rmsim.states": ["sign"],
+            "rmsim.tensors": ["sign"],
         },
     )
 

@@ -44,7 +44,7 @@ from rmsim.dynamics.sweeps import (
 )
 from rmsim.network import Network
 from rmsim.randomness import checked_seed, generator
-from rmsim.states import Numbers, checked_states, tensor_of
+from rmsim.tensors import Numbers, checked_states, tensor_of
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.base.statistics import median_of_ranks, wilson_half_width

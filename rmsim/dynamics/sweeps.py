@@ -2,7 +2,7 @@ r"""One sweep of the dynamics, its masks, and the margins of a state.
 
 .. math:: s_i \leftarrow \mathrm{sgn}(h_i), \qquad \mathrm{sgn}(0) = +1
 
-(:func:`rmsim.states.sign`). Neurons are updated all at once (synchronous), or layer after layer,
+(:func:`rmsim.tensors.sign`). Neurons are updated all at once (synchronous), or layer after layer,
 each seeing the new state of those before it (sequential). Under a mask, a neuron whose mask is
 False keeps its state. On the CPU one compiled pass over the neurons replaces ten tensor operations:
 a sweep of a small network does not cost the calls of torch, one of a large network costs its matrix
@@ -29,7 +29,7 @@ import torch
 from rmsim.compiled_loops import compiled, run_parts, shares, thread_count
 from rmsim.couplings.base import Couplings
 from rmsim.randomness import generator
-from rmsim.states import is_up, sign
+from rmsim.tensors import is_up, sign
 from rmtheory.base.errors import InvalidInputError
 
 Update = Literal["synchronous", "sequential"]

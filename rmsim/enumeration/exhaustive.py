@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from rmsim.couplings.dense import draw_dense
+from rmsim.couplings.chains import draw_dense
 from rmsim.device import choose_device
 from rmsim.enumeration.branch_and_bound import (
     TooManyStatesError,
@@ -43,7 +43,7 @@ from rmsim.enumeration.overlaps import (
 )
 from rmsim.network import Network
 from rmsim.randomness import checked_seed
-from rmsim.states import Numbers
+from rmsim.tensors import Numbers
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rmsim.compiled_loops import compiled
 from rmsim.given import checked_matrices
-from rmsim.states import Numbers, checked_states, tensor_of
+from rmsim.tensors import Numbers, checked_states, tensor_of
 from rmtheory.base.errors import InvalidInputError
 
 Array = NDArray[np.float64]

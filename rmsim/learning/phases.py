@@ -21,7 +21,7 @@ from rmsim.dynamics.sweeps import STREAM, fill_mask, mask_keys, synchronous
 from rmsim.learning.flips import Flips
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.state import State
-from rmsim.states import sign
+from rmsim.tensors import sign
 
 #: Sweeps between two questions whether all states are fixed; each question stalls a GPU.
 _CHECK_EVERY = {"cpu": 1}

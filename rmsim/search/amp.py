@@ -29,7 +29,7 @@ from typing import Literal, get_args
 
 import torch
 
-from rmsim.couplings.dense import DenseChain, draw_dense, multiply, runs
+from rmsim.couplings.chains import DenseChain, draw_dense, multiply, runs
 from rmsim.couplings.drawing import sample_numbers
 from rmsim.device import checked_sync_interval, choose_device, choose_dtype
 from rmsim.dynamics.active import ActiveSet, Callback, Index, PerNetwork, Search
@@ -45,7 +45,7 @@ from rmsim.search.chain_site import (
     responses,
     sum_site,
 )
-from rmsim.states import Numbers, sign, tensor_of
+from rmsim.tensors import Numbers, sign, tensor_of
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import torch
 
-from rmsim.couplings.dense import DenseChain
+from rmsim.couplings.chains import DenseChain
 from rmsim.dynamics.active import ActiveSet, PerNetwork, Search
 from rmsim.dynamics.status import Status
 from rmsim.search.amp import (

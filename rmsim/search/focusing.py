@@ -39,7 +39,7 @@ from functools import lru_cache
 
 import torch
 
-from rmsim.couplings.dense import DenseChain
+from rmsim.couplings.chains import DenseChain
 from rmsim.device import checked_sync_interval
 from rmsim.dynamics.active import ActiveSet, Callback, Search
 from rmsim.dynamics.status import SearchResult, Status

@@ -23,7 +23,7 @@ from typing import TypeVar
 
 import torch
 
-from rmsim.couplings.dense import DenseChain
+from rmsim.couplings.chains import DenseChain
 from rmsim.device import checked_sync_interval
 from rmsim.dynamics.active import ActiveSet, Callback, PerNetwork
 from rmsim.dynamics.status import SearchResult, Status
@@ -41,7 +41,7 @@ from rmsim.search.chain_site import (
     sum_site,
 )
 from rmsim.search.sign_search import SignSearch
-from rmsim.states import sign
+from rmsim.tensors import sign
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 

@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 
 import torch
 
-from rmsim.couplings.dense import DenseChain
+from rmsim.couplings.chains import DenseChain
 from rmsim.dynamics.active import Callback, Index, PerNetwork, Search
 from rmsim.dynamics.status import SearchResult, Status
 from rmsim.dynamics.sweeps import check_margins, least_margins
 from rmsim.randomness import checked_seed
 from rmsim.search.amp import Products, random_fields
-from rmsim.states import sign
+from rmsim.tensors import sign
 from rmtheory.base import checks
 
 #: Standard deviations by which J m may miss the field of the signs.

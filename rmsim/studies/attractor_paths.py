@@ -39,7 +39,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from rmsim.states import checked_states
+from rmsim.tensors import checked_states
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError, NotConvergedError
 from rmtheory.base.statistics import quantile_error, standard_error

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from rmsim.dynamics.active import ActiveSet, Index, PerNetwork, Search
 from rmsim.randomness import fill_normal_, generator
-from rmsim.states import sign_or_neutral
+from rmsim.tensors import sign_or_neutral
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 

@@ -25,7 +25,7 @@ from rmsim.couplings import (
     draw_diluted,
     draw_on,
 )
-from rmsim.couplings.dense import symmetrise_
+from rmsim.couplings.chains import symmetrise_
 from rmsim.couplings.rows import Part
 from rmsim.device import memory_of
 from rmsim.network import Network

@@ -13,9 +13,9 @@ from rmsim.dynamics import relax, sweeps
 from rmsim.enumeration import distances_from, enumerate_fixed_points
 from rmsim.learning import Parameters, infer, initialise
 from rmsim.search import belief_propagation
-from rmsim.states import checked_states, is_up, sign, sign_or_neutral, tensor_of
 from rmsim.studies.capacity import Protocol
 from rmsim.studies.capacity import relax as relax_patterns
+from rmsim.tensors import checked_states, is_up, sign, sign_or_neutral, tensor_of
 from rmtheory.base.errors import InvalidInputError
 
 TIES = torch.tensor([0.5, 0.0, -0.0, -2.0, 1e-45, -1e-45])
