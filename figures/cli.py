@@ -100,7 +100,7 @@ def _context(jobs: str | None, dask: str | None, device: str) -> Context:
 
     count = JOBS if jobs is None else checks.integer("jobs", jobs, 1)
     if dask is None and device != "cpu":  # workers of a cluster have their own
-        from rmsim.device import choose_device
+        from rmsim.tensors import choose_device
 
         device = str(choose_device(device))
     if dask is not None:

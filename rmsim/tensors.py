@@ -1,4 +1,7 @@
-r"""States of +1 and -1: the sign of a field with its tie rule, and one check of given states.
+r"""Tensors of the simulator: device and precision, random numbers from one seed, states of +-1.
+
+Device and type are one choice, made once and passed down. Every stream of random numbers has an
+address under one seed (:func:`generator`).
 
 Two rules decide :math:`s_i = \mathrm{sgn}(h_i)` where the field vanishes, and the caller chooses:
 
@@ -21,10 +24,22 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
+from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.runtime.untrusted import read_npy
 
-__all__ = ["Numbers", "checked_states", "sign", "sign_or_neutral", "tensor_of"]
+__all__ = [
+    "Numbers",
+    "checked_seed",
+    "checked_states",
+    "choose_device",
+    "choose_dtype",
+    "fill_normal_",
+    "generator",
+    "sign",
+    "sign_or_neutral",
+    "tensor_of",
+]
 
 #: Numbers of the user's own: an array, a tensor, or the path of an .npy file.
 Numbers: TypeAlias = ArrayLike | torch.Tensor | os.PathLike[str]
@@ -132,3 +147,155 @@ def tensor_of(name: str, given: Numbers) -> torch.Tensor:
     if tensor.is_complex():
         raise InvalidInputError(name, str(tensor.dtype), "real numbers")
     return tensor
+
+
+_DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+def choose_device(name: str | torch.device = "auto") -> torch.device:
+    """Return the device called `name`; ``auto`` is the GPU if there is one, otherwise the CPU.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such device on this machine.
+
+    Examples
+    --------
+    >>> choose_device("cpu")
+    device(type='cpu')
+    """
+    if str(name) == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    present = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
+    if len(present) > 1:
+        present.append("cuda")
+    allowed = f"auto or one of {', '.join(present)} on this machine"
+    try:
+        device = torch.device(name)
+    except (RuntimeError, TypeError):
+        raise InvalidInputError("device", name, allowed) from None
+    if str(device) not in present:
+        raise InvalidInputError("device", str(name), allowed)
+    return device
+
+
+def gpu_environments(name: str | torch.device) -> list[dict[str, str]]:
+    """Return the environments of worker processes such that each has one GPU; none on the CPU.
+
+    With ``auto`` and ``cuda`` all GPUs of this machine are dealt out, by the variable
+    CUDA_VISIBLE_DEVICES: a process sees its own one alone, as ``cuda``. A GPU with a number,
+    ``cuda:1``, is the only one, for one process.
+
+    Examples
+    --------
+    >>> gpu_environments("cpu")
+    []
+    """
+    device = choose_device(name)
+    if device.type != "cuda":
+        return []
+    if device.index is not None:
+        return [{}]
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    names = [each.strip() for each in visible.split(",") if each.strip()]
+    count = torch.cuda.device_count()
+    return [{"CUDA_VISIBLE_DEVICES": names[k] if k < len(names) else str(k)} for k in range(count)]
+
+
+def memory_of(device: torch.device | str) -> int | None:
+    """Return the bytes of memory that `device` has; None if that is not known."""
+    place = torch.device(device)
+    if place.type == "cuda":
+        return int(torch.cuda.get_device_properties(place).total_memory)
+    if place.type != "cpu" or not hasattr(os, "sysconf"):
+        return None
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def choose_dtype(name: str | torch.dtype = "float32") -> torch.dtype:
+    """Return the type called `name`: float32, or float64 on request.
+
+    Examples
+    --------
+    >>> choose_dtype("float64")
+    torch.float64
+    """
+    dtype = _DTYPES.get(str(name).removeprefix("torch."))
+    if dtype is None:
+        raise InvalidInputError("dtype", str(name), f"one of {', '.join(_DTYPES)}")
+    return dtype
+
+
+def cheap_to_read(device: torch.device) -> bool:
+    """Return whether Python may read a tensor; a GPU would have to finish all it does first."""
+    return device.type == "cpu"
+
+
+def checked_sync_interval(device: torch.device, sync_interval: int | None = None) -> int:
+    """Return after how many iterations a loop reads its device, which makes a GPU wait.
+
+    Examples
+    --------
+    >>> checked_sync_interval(torch.device("cpu")), checked_sync_interval(torch.device("cuda"))
+    (1, 16)
+    """
+    if sync_interval is None:
+        return 1 if cheap_to_read(device) else 16
+    return checks.integer("sync_interval", sync_interval, 1)
+
+
+#: Seeds are stored as signed 64-bit integers by netCDF.
+_MOST_SEED = 2**63 - 1
+
+
+def checked_seed(seed: object) -> int:
+    """Return `seed` as an integer from 0 to 2^63 - 1."""
+    return checks.integer("seed", seed, 0, _MOST_SEED)
+
+
+def generator(seed: int, *address: int, device: torch.device | str = "cpu") -> torch.Generator:
+    """Return the generator of the stream `address` under `seed`.
+
+    Disorder sample k draws from ``generator(seed, k)``: it is the same network however many
+    samples are drawn together, in whichever order and process.
+
+    Examples
+    --------
+    >>> a = torch.rand(2, generator=generator(0, 3))
+    >>> b = torch.rand(2, generator=generator(0, 3))
+    >>> c = torch.rand(2, generator=generator(0, 4))
+    >>> bool((a == b).all()), bool((a == c).any())
+    (True, False)
+    """
+    if any(number < 0 for number in address):
+        # By the name that callers give to the first number of an address.
+        name, value = ("samples", address[0]) if address[0] < 0 else ("address", address)
+        raise InvalidInputError(name, value, "numbers from 0 on")
+    sequence = np.random.SeedSequence(checked_seed(seed), spawn_key=address)
+    word = int(sequence.generate_state(1, np.uint64)[0])
+    return torch.Generator(device=device).manual_seed(word & _MOST_SEED)
+
+
+def fill_normal_(values: torch.Tensor, deviation: float, stream: torch.Generator) -> None:
+    """Fill `values` with independent normal numbers, the same ones in float32 and float64.
+
+    They are drawn in float32 and widened, so that a network is the same in either precision. On
+    another instruction set torch evaluates the logarithm and cosine behind them by another route:
+    the numbers differ there by some 1e-7 of the deviation. What depends on that, such as the end of
+    a chaotic trajectory or which of many solutions a search finds, is another sample of the same
+    ensemble, not an error.
+
+    Examples
+    --------
+    >>> single, double = torch.empty(3), torch.empty(3, dtype=torch.float64)
+    >>> for values in (single, double):
+    ...     fill_normal_(values, 0.1, generator(0))
+    >>> bool((single == double).all())
+    True
+    """
+    if values.dtype == torch.float32:
+        values.normal_(0.0, deviation, generator=stream)
+    else:
+        drawn = torch.empty(values.shape, dtype=torch.float32, device=values.device)
+        values.copy_(drawn.normal_(0.0, deviation, generator=stream))

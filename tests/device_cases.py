@@ -50,7 +50,6 @@ from rmsim.learning.baselines import (
     frozen_features,
     reservoir_parameters,
 )
-from rmsim.learning.checkpoint import load_checkpoint
 from rmsim.learning.estimator import RMClassifier
 from rmsim.learning.phases import label_code
 from rmsim.learning.presets import (
@@ -66,12 +65,11 @@ from rmsim.learning.readout import (
     fit_perceptron,
     fit_probe,
 )
-from rmsim.learning.run_folder import Folder, Plan
+from rmsim.learning.run_folder import Folder, Plan, load_checkpoint
 from rmsim.learning.training import Metrics, load_probe, train_probe
 from rmsim.learning.training import evaluate as evaluate_run
 from rmsim.learning.training import train as train_in
 from rmsim.network import Network
-from rmsim.randomness import generator
 from rmsim.search import (
     belief_propagation,
     dense_belief_propagation,
@@ -95,10 +93,11 @@ from rmsim.studies.landscape_survey import (
 from rmsim.studies.trained_networks import benchmark, linear_accuracy, trained, two_layers
 from rmsim.sweep.definition import Task, decode
 from rmsim.sweep.workers import Measured, evaluate
+from rmsim.tensors import generator
 from rmtheory.base.chain import Chain
 from tests.learning_cases import identity_chain, task
 
-#: Iterations between two questions to a GPU, as `rmsim.device.checked_sync_interval` has them.
+#: Iterations between two questions to a GPU, as `rmsim.tensors.checked_sync_interval` has them.
 INTERVAL = 16
 
 

@@ -23,8 +23,6 @@ DOORS = ("rmtheory", "rmsim")
 MODULES = (
     "rmtheory.base.statistics",
     "rmtheory.plots",
-    "rmsim.device",
-    "rmsim.randomness",
     "rmsim.tensors",
     "rmsim.studies.compare",
     "rmsim.studies.plots",

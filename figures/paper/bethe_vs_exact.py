@@ -43,9 +43,9 @@ def measure(point: dict[str, Any], seed: int, device: str = "cpu") -> dict[str, 
     import torch
 
     from rmsim.couplings import draw_dense
-    from rmsim.device import choose_device
     from rmsim.enumeration import enumerate_fixed_points
     from rmsim.search import belief_propagation, random_fields
+    from rmsim.tensors import choose_device
 
     network = Network(point["n"], Chain(1, point["jd"]))
     samples, place = range(point["samples"]), choose_device(device)

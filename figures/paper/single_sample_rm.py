@@ -51,9 +51,9 @@ def _parameters(n: int, samples: int, distances: int, theory_points: int) -> Par
 
 def measure(point: dict[str, Any], seed: int, device: str = "cpu") -> dict[str, Any]:
     """Find or plant a fixed point and look around it; called by name in other processes."""
-    from rmsim.device import choose_device
     from rmsim.search.planted import neighbours_at
     from rmsim.search.tap_entropy import local_entropy_around, reference_point
+    from rmsim.tensors import choose_device
 
     network = Network(point["n"], Chain(1, point["jd"]))
     # Every sample is a network of its own seed; the three sources share it.

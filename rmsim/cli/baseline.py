@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rmsim.cli.data import DataOption, read_dataset
-from rmsim.cli.options import DeviceOption, SeedOption, bundled, option
+from rmsim.cli.options import (
+    DataOption,
+    DatasetOption,
+    DeviceOption,
+    SeedOption,
+    SimulationReport,
+    TestOption,
+    TrainOption,
+    bundled,
+    option,
+    read_dataset,
+)
 from rmtheory.runtime import report as io
 
 if TYPE_CHECKING:
@@ -34,16 +44,11 @@ PresetOption = Annotated[
         "--preset", "NAME", "Of training (rmsim presets); the other options replace its numbers."
     ),
 ]
-DatasetOption = Annotated[
-    str | None, option("--dataset", "NAME", "Data set, as in 'rmsim data list'.")
-]
 SizeOption = Annotated[str | None, option("--n", "N", "Neurons of the network compared with.")]
 RhoJOption = Annotated[str | None, option("--rho-j", "DENSITY", "Density of its J.")]
 RhoInOption = Annotated[str | None, option("--rho-in", "DENSITY", "Density of its W_in.")]
 EpochsOption = Annotated[str | None, option("--epochs", "COUNT", "Passes over the samples.")]
 EtaOption = Annotated[str | None, option("--eta", "RATE", "Learning rate.")]
-TrainOption = Annotated[str | None, option("--train", "COUNT", "Only the first training samples.")]
-TestOption = Annotated[str | None, option("--test", "COUNT", "Only the first test samples.")]
 JdOption = Annotated[str | None, option("--jd", "NUMBER", "Self-coupling J_D.")]
 LambdaOption = Annotated[str | None, option("--lambda-x", "NUMBER", "Strength of the input.")]
 KappaOption = Annotated[str | None, option("--kappa", "NUMBER", "Margin of the perceptrons.")]
@@ -95,9 +100,8 @@ def _inputs(
     preset: str, n: str | None, changes: dict[str, str | None], options: TaskOptions
 ) -> tuple[BaselinePreset, Dataset]:
     """Return the numbers of the preset with `changes`, and the samples chosen of its data."""
-    from rmsim.device import choose_device
     from rmsim.learning.baselines import baseline_preset
-    from rmsim.randomness import checked_seed
+    from rmsim.tensors import checked_seed, choose_device
 
     numbers = baseline_preset(preset, n).with_changes(**changes)
     choose_device(options.device), checked_seed(options.seed)  # errors come before a download
@@ -106,8 +110,6 @@ def _inputs(
 
 
 def _show(result: BaselineResult, options: TaskOptions) -> None:
-    from rmsim.cli.report import SimulationReport
-
     report = SimulationReport(result.title, result.document(), _MEANING)
     report.show(options.json, options.out)
 

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rmsim.cli.options import (
+    SimulationReport,
     SweepOptions,
     bundled,
     integers,
     option,
     results_directory,
     run_from_command,
+    shown,
 )
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
@@ -163,8 +165,8 @@ def _design(
 
 
 def _run(design: Design, options: SweepOptions) -> tuple[xr.Dataset, int, Path]:
-    from rmsim.randomness import checked_seed
     from rmsim.studies.capacity_sweep import gather, sweep_of
+    from rmsim.tensors import checked_seed
 
     number = checked_seed(options.seed)
     folder = results_directory(options.out)
@@ -220,8 +222,6 @@ def _title(what: str, design: Design) -> str:
 
 
 def _show(title: str, answer: dict[str, Any], tables: tuple[str, ...], as_json: bool) -> None:
-    from rmsim.cli.report import SimulationReport, shown
-
     if as_json:
         SimulationReport(title, answer).show(as_json=True, out=None)
         return

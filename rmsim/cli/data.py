@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json as json_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rmsim.cli.options import DataOption, SimulationReport, read_dataset, show_rows
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.runtime import report as io
 
 if TYPE_CHECKING:
-    from rmsim.data.dataset import Dataset
+    pass
 
 data_app = typer.Typer(
     help="Data sets: list them, fetch one, check those that are here.",
@@ -27,12 +27,6 @@ def _data(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-DataOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--data", metavar="DIR", help="Folder of the files, instead of RMSIM_DATA and the cache."
-    ),
-]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="As in 'rmsim data list'.")]
 NamesArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[NAME]...", help="All that are here by default.")
@@ -47,18 +41,6 @@ _MEANING = {
     "licence": "who made it, and what is allowed",
     "sha256": "checksum of all inputs and labels",
 }
-
-
-def read_dataset(name: str, folder: Path | None) -> Dataset:
-    """Return the data set `name` as any command reads it: with a bar if it is downloaded."""
-    from rmsim.data import catalogue
-    from rmtheory.runtime.progress import counting
-
-    entry = catalogue.entry(name)
-    if entry.locate(folder) is not None:
-        return entry.load(folder, False, lambda share: None)
-    with counting(f"download of {name}, %", 100, None) as report:
-        return entry.load(folder, True, lambda share: report(int(100 * share), share=share))
 
 
 def _demand_folder(folder: Path | None) -> None:
@@ -103,8 +85,6 @@ def fetch_command(
 
     Example: rmsim data fetch mnist
     """
-    from rmsim.cli.report import SimulationReport
-
     summary = read_dataset(name, data).summary()
     SimulationReport(f"Data set {name}", summary, _MEANING).show(json, out)
 
@@ -138,22 +118,3 @@ def check_command(
     show_rows(rows, json, shown)
     if any(row["problem"] for row in rows):
         raise typer.Exit(1)
-
-
-def show_rows(rows: list[dict[str, Any]], as_json: bool, columns: dict[str, str]) -> None:
-    """Print `rows` as a JSON list, or as a table of the `columns` (key -> heading)."""
-    if as_json:
-        typer.echo(json_module.dumps(rows, indent=2, ensure_ascii=False))
-        return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(show_edge=False, pad_edge=False)
-    for heading in columns.values():
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        table.add_row(*("-" if row[key] is None else str(row[key]) for key in columns))
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=500)  # a pipe has no width
-    console.print(table)

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rmsim.cli.data import DataOption
-from rmsim.cli.options import DeviceOption, SeedOption
+from rmsim.cli.options import DataOption, DeviceOption, SeedOption, SimulationReport
 from rmsim.cli.train import read_run
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
@@ -54,10 +53,9 @@ def landscape_command(
     """
     import time
 
-    from rmsim.cli.report import SimulationReport
-    from rmsim.device import choose_device, choose_dtype
     from rmsim.learning import initialise
     from rmsim.studies.landscape_survey import Survey, summary, survey
+    from rmsim.tensors import choose_device, choose_dtype
 
     started = time.perf_counter()
     if folder is None:

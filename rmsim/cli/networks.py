@@ -20,6 +20,7 @@ from rmsim.cli.options import (
     R0Option,
     RhoOption,
     SeedOption,
+    SimulationReport,
     SymmetricOption,
     UpdateOption,
     numbers,
@@ -75,12 +76,10 @@ def relax_command(
     """
     import time
 
-    from rmsim.cli.report import SimulationReport
-    from rmsim.device import choose_device, choose_dtype
     from rmsim.dynamics.relaxation import checked_p, relax, relaxation_summary
     from rmsim.dynamics.sweeps import checked_update
     from rmsim.network import Network
-    from rmsim.randomness import checked_seed
+    from rmsim.tensors import checked_seed, choose_device, choose_dtype
     from rmtheory.runtime.progress import counting
 
     started = time.perf_counter()
@@ -167,11 +166,10 @@ def enumerate_command(
     """
     import time
 
-    from rmsim.cli.report import SimulationReport
     from rmsim.enumeration import enumerate_samples
     from rmsim.network import Network
-    from rmsim.randomness import checked_seed
     from rmsim.studies import compare
+    from rmsim.tensors import checked_seed
     from rmtheory.base import statistics
     from rmtheory.runtime.progress import counting
 
@@ -301,13 +299,11 @@ def solve_command(
     """
     import time
 
-    from rmsim.cli.report import SimulationReport
-    from rmsim.device import choose_device, choose_dtype
     from rmsim.dynamics.status import Status
     from rmsim.network import Network
-    from rmsim.randomness import checked_seed
     from rmsim.search.methods import find_fixed_point, layer_overlaps, method_named
     from rmsim.studies.compare import annealed_entropy
+    from rmsim.tensors import checked_seed, choose_device, choose_dtype
 
     started = time.perf_counter()
     method_named(algorithm, "algorithm")
@@ -401,13 +397,11 @@ def local_entropy_command(
     """
     import time
 
-    from rmsim.cli.report import SimulationReport
-    from rmsim.device import choose_device
     from rmsim.dynamics import least_margins
     from rmsim.network import Network
-    from rmsim.randomness import checked_seed
     from rmsim.search.planted import neighbours_at
     from rmsim.search.tap_entropy import local_entropy_around, reference_point
+    from rmsim.tensors import checked_seed, choose_device
 
     started = time.perf_counter()
     if n is None:

@@ -1,18 +1,21 @@
-"""Options of several commands: single ones, lists of values, and bundles of options.
+"""What several commands share: options, the data set that they name, the sweep, the report.
 
 typer reads the options of a command from its signature. :func:`bundled` spells a dataclass of
 options out in that signature, so that commands which share a dozen options name them once.
 :func:`numbers` and :func:`integers` read several values from one option, ``a,b,c`` and
 ``start:stop:count``, also mixed. :func:`run_from_command` runs a sweep over a grid with its
-progress and its summary on standard error.
+progress and its summary on standard error. A :class:`SimulationReport` prints plain numbers, each
+measured one with NAME_error beside it.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -20,14 +23,15 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from rmtheory.base import checks
-from rmtheory.base.errors import InvalidInputError, RMError, StorageError
+from rmtheory.base.errors import InvalidInputError, NotConvergedError, RMError, StorageError
 from rmtheory.base.wording import counted
 from rmtheory.runtime import report as io
 from rmtheory.runtime.command import if_interrupted
-from rmtheory.runtime.files import describe, remedy
+from rmtheory.runtime.files import describe, remedy, write_text
 from rmtheory.runtime.progress import counting
 
-if TYPE_CHECKING:  # xarray is slow to import, and --help needs none of it
+if TYPE_CHECKING:  # slow to import, and --help needs none of it
+    from rmsim.data.dataset import Dataset
     from rmsim.sweep import Backend, Report, Sweep
 
 
@@ -55,6 +59,17 @@ R0Option = Annotated[
 EtaOption = Annotated[
     str | None, option("--eta", "STEP", "Size of the steps (likelihood), .3 by default.")
 ]
+DataOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--data", metavar="DIR", help="Folder of the files, instead of RMSIM_DATA and the cache."
+    ),
+]
+DatasetOption = Annotated[
+    str | None, option("--dataset", "NAME", "Data set, as in 'rmsim data list'.")
+]
+TrainOption = Annotated[str | None, option("--train", "COUNT", "Only the first training samples.")]
+TestOption = Annotated[str | None, option("--test", "COUNT", "Only the first test samples.")]
 
 
 def bundled(command: Callable[..., None]) -> Callable[..., None]:
@@ -209,7 +224,7 @@ class SweepOptions:
 
     def demand_place(self) -> None:
         """Refuse a type or a device that is not available; workers of a cluster have their own."""
-        from rmsim.device import choose_device, choose_dtype
+        from rmsim.tensors import choose_device, choose_dtype
 
         choose_dtype(self.dtype)
         if self.dask is None:
@@ -291,3 +306,111 @@ def run_from_command(
 
 def _say(sentence: str) -> None:
     typer.echo(f"rmsim: {sentence}", err=True)
+
+
+def read_dataset(name: str, folder: Path | None) -> Dataset:
+    """Return the data set `name` as any command reads it: with a bar if it is downloaded."""
+    from rmsim.data import catalogue
+    from rmtheory.runtime.progress import counting
+
+    entry = catalogue.entry(name)
+    if entry.locate(folder) is not None:
+        return entry.load(folder, False, lambda share: None)
+    with counting(f"download of {name}, %", 100, None) as report:
+        return entry.load(folder, True, lambda share: report(int(100 * share), share=share))
+
+
+@dataclass(frozen=True)
+class SimulationReport:
+    """The answer of one command.
+
+    Parameters
+    ----------
+    title : str
+        What was simulated.
+    document : mapping
+        Name -> JSON value: parameters, results, seed, time. None stands for a number that does
+        not exist, and its meaning says why.
+    meaning : mapping
+        Name -> what it means in a few words; the table shows these names only.
+    """
+
+    title: str
+    document: Mapping[str, Any]
+    meaning: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """Return the document; a number that is not finite is a mistake of ours, not an answer."""
+        try:
+            return json.dumps(self.document, indent=2, ensure_ascii=False, allow_nan=False)
+        except ValueError:
+            raise NotConvergedError("a result is not a finite number") from None
+
+    def show(self, as_json: bool, out: Path | None) -> None:
+        """Print the report, and write it to `out` if given (first, so that a failure is seen)."""
+        text = self.to_json()
+        if out is not None:
+            write_text(out, text + "\n")
+        if as_json:
+            typer.echo(text)
+        else:
+            self._print_table()
+
+    def _print_table(self) -> None:
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(title=self.title, title_justify="left", show_edge=False, pad_edge=False)
+        table.add_column("quantity", style="bold", no_wrap=True)
+        table.add_column("value", no_wrap=True)
+        table.add_column("meaning", ratio=1)
+        for name, meaning in self.meaning.items():
+            if name in self.document:
+                error = self.document.get(f"{name}_error")
+                table.add_row(name, shown(self.document[name], error), meaning)
+        console = Console(highlight=False)
+        if not console.is_terminal:
+            # A pipe has no width: never fold a number.
+            console = Console(highlight=False, width=500)
+            table.columns[-1].ratio = None
+        console.print(table)
+
+
+def shown(value: object, error: object = None) -> str:
+    """Print a value with the digits that its error allows.
+
+    Examples
+    --------
+    >>> shown(85.4494, 0.7312), shown(0.25), shown(None), shown(1234567)
+    ('85.45 ± 0.73', '0.25', 'none', '1234567')
+    >>> shown([0.02, 0.1]), shown([0.0512345678, None])
+    ('0.02, 0.1', '0.0512346, none')
+    """
+    if value is None:
+        return "none"
+    if isinstance(value, list):
+        errors = error if isinstance(error, list) else [error] * len(value)
+        return ", ".join(shown(one, its) for one, its in zip(value, errors, strict=True))
+    if isinstance(value, float) and isinstance(error, float) and error > 0:
+        decimals = max(0, 1 - math.floor(math.log10(error)))
+        return f"{value:.{decimals}f} ± {error:.{decimals}f}"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def show_rows(rows: list[dict[str, Any]], as_json: bool, columns: dict[str, str]) -> None:
+    """Print `rows` as a JSON list, or as a table of the `columns` (key -> heading)."""
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(show_edge=False, pad_edge=False)
+    for heading in columns.values():
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*("-" if row[key] is None else str(row[key]) for key in columns))
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=500)  # a pipe has no width
+    console.print(table)

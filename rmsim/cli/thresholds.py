@@ -17,6 +17,7 @@ from rmsim.cli.options import (
     EtaOption,
     R0Option,
     RhoOption,
+    SimulationReport,
     SweepOptions,
     SymmetricOption,
     UpdateOption,
@@ -26,8 +27,8 @@ from rmsim.cli.options import (
     option,
     results_directory,
     run_from_command,
+    shown,
 )
-from rmsim.cli.report import shown
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.base.wording import counted
@@ -94,9 +95,9 @@ def thresholds_command(
 
     from rmsim.dynamics.relaxation import checked_p
     from rmsim.dynamics.sweeps import checked_update
-    from rmsim.randomness import checked_seed
     from rmsim.studies.convergence import DATA, analysed, sweep_of
     from rmsim.sweep.directory import Directory
+    from rmsim.tensors import checked_seed
     from rmtheory.runtime import netcdf
 
     started = time.perf_counter()
@@ -137,8 +138,6 @@ def thresholds_command(
         "wall_time": time.perf_counter() - started,
     }
     if options.json:
-        from rmsim.cli.report import SimulationReport
-
         SimulationReport(_title(design), answer).show(as_json=True, out=None)
     else:
         print_table(_title(design), design, answer)

@@ -12,9 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rmsim.cli.baseline import DatasetOption, TestOption, TrainOption
-from rmsim.cli.data import DataOption, read_dataset, show_rows
-from rmsim.cli.options import DeviceOption, DtypeOption, SeedOption, option
+from rmsim.cli.options import (
+    DataOption,
+    DatasetOption,
+    DeviceOption,
+    DtypeOption,
+    SeedOption,
+    SimulationReport,
+    TestOption,
+    TrainOption,
+    option,
+    read_dataset,
+    show_rows,
+)
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.base.wording import counted
@@ -27,7 +37,7 @@ if TYPE_CHECKING:  # torch takes seconds to import
     import torch
 
     from rmsim.data import Dataset
-    from rmsim.learning.checkpoint import Checkpoint
+    from rmsim.learning.run_folder import Checkpoint
     from rmsim.learning.training import Progress
 
 _MEANING = {
@@ -192,9 +202,9 @@ def evaluate_command(
     """
     import time
 
-    from rmsim.device import choose_device
     from rmsim.learning.run_folder import Folder
     from rmsim.learning.training import evaluate, load_probe
+    from rmsim.tensors import choose_device
 
     started = time.perf_counter()
     place = choose_device(device)
@@ -250,8 +260,6 @@ def presets_command(
 
 def _show(title: str, document: dict[str, Any], json: bool, out: Path | None = None) -> None:
     """Print JSON as it is, and a table with quantiles in one cell."""
-    from rmsim.cli.report import SimulationReport
-
     if out is not None:
         write_text(out, SimulationReport(title, document).to_json() + "\n")
     shown = dict(document)

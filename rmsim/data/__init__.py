@@ -1,6 +1,6 @@
 """Data sets to learn from, as frozen arrays with their origin, licence and checksum.
 
-Entangled MNIST ships with the package (:mod:`rmsim.data.entangled`); MNIST and Fashion-MNIST are
+Entangled MNIST ships with the package (:mod:`rmsim.data.dataset`); MNIST and Fashion-MNIST are
 read from IDX files or downloaded (:mod:`rmsim.data.mnist`); features of Tiny ImageNet are read from
 files of the user (:mod:`rmsim.data.features`). :func:`load` finds them by name.
 """
@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rmsim.data.catalogue import CATALOGUE, load, load_data
-    from rmsim.data.dataset import Dataset, Samples, synthetic
+    from rmsim.data.dataset import Dataset, Samples, entangled_mnist, synthetic
     from rmsim.data.download import DownloadError
-    from rmsim.data.entangled import entangled_mnist
 else:
     from rmtheory.base.lazy import lazy_exports
 
@@ -19,9 +18,8 @@ else:
         __name__,
         {
             ".catalogue": ["CATALOGUE", "load", "load_data"],
-            ".dataset": ["Dataset", "Samples", "synthetic"],
+            ".dataset": ["Dataset", "Samples", "entangled_mnist", "synthetic"],
             ".download": ["DownloadError"],
-            ".entangled": ["entangled_mnist"],
         },
     )
 

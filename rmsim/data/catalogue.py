@@ -9,8 +9,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
-from rmsim.data import entangled, features, mnist
-from rmsim.data.dataset import SYNTHETIC, Dataset, Samples, synthetic
+from rmsim.data import features, mnist
+from rmsim.data.dataset import (
+    ENTANGLED,
+    ENTANGLED_LICENCE,
+    ENTANGLED_PATH,
+    SYNTHETIC,
+    Dataset,
+    Samples,
+    entangled_mnist,
+    synthetic,
+)
 from rmsim.data.download import Folder, Progress
 from rmtheory.base.errors import InvalidInputError, UnreadableDataError
 from rmtheory.runtime.untrusted import read_npz
@@ -64,12 +73,12 @@ def _images(images: mnist.ImageSet, what: str) -> Entry:
 
 _ENTRIES = (
     Entry(
-        entangled.NAME,
+        ENTANGLED,
         "MNIST in 100 random signs, 10 classes",
         "this package",
-        entangled.LICENCE,
-        lambda folder: entangled.PATH,
-        lambda folder, download, progress: entangled.entangled_mnist(),
+        ENTANGLED_LICENCE,
+        lambda folder: ENTANGLED_PATH,
+        lambda folder, download, progress: entangled_mnist(),
     ),
     _images(mnist.MNIST, "digits, 28 x 28 pixels, 10 classes"),
     _images(mnist.FASHION, "clothes, 28 x 28 pixels, 10 classes"),

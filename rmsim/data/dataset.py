@@ -1,22 +1,33 @@
-"""A data set: inputs and labels to learn from and to test on, their source and their licence.
+r"""A data set: inputs and labels to learn from and to test on, their source and their licence.
 
-:func:`synthetic` makes one: noisy copies of one random pattern for each class.
+Two data sets are part of the package. :func:`synthetic` makes noisy copies of one random pattern
+for each class. Entangled MNIST (paper, SM-D) is MNIST seen through 100 random binary measurements,
+
+.. math:: x_k = \mathrm{sign}\Big(\sum_{j=1}^{784} W_{kj}\, p_j/255\Big), \qquad
+    W_{kj} \sim \mathcal N(0, 1/784), \qquad k = 1, \dots, 100,
+
+with pixels p_j from 0 to 255, not centred, and sign(0) = -1. The 70,000 inputs are a file of the
+package, one bit per spin; :mod:`rmsim.data.make_entangled` makes it again from MNIST.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from rmsim.randomness import checked_seed, generator
+from rmsim.tensors import checked_seed, generator
 from rmtheory.base import checks
-from rmtheory.base.errors import InvalidInputError
+from rmtheory.base.errors import InvalidInputError, UnreadableDataError
+from rmtheory.runtime.files import replacing
+from rmtheory.runtime.untrusted import read_npz
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,3 +237,120 @@ def synthetic(
         f"made with seed {seed}",
         "none needed",
     )
+
+
+ENTANGLED = "entangled-mnist"
+ENTANGLED_WIDTH = 100
+ENTANGLED_CLASSES = 10
+
+#: Seed of the projection W.
+ENTANGLED_SEED = 0
+
+ENTANGLED_LICENCE = (
+    "made from MNIST (Y. LeCun, C. Cortes, C. J. C. Burges), CC BY-SA 3.0; "
+    "this adaptation is under CC BY-SA 3.0 too"
+)
+
+#: Checksum of the data set as it ships (`Dataset.checksum`).
+ENTANGLED_SHA256 = "f669f91521dc380111c8a7a2183bd5cb76c2675dd13b7daf94928c1325b6aba2"
+
+#: The file that ships, beside this one.
+ENTANGLED_PATH = Path(__file__).with_name("entangled_mnist.npz")
+
+
+def projection(
+    inputs: int = 784, width: int = ENTANGLED_WIDTH, seed: int = ENTANGLED_SEED
+) -> npt.NDArray[np.float64]:
+    """Return W, Gaussian of variance 1/inputs, shape (width, inputs).
+
+    It is drawn by numpy's RandomState, the only generator whose numbers are promised never to
+    change.
+    """
+    drawn = np.random.RandomState(seed).standard_normal((width, inputs))
+    scaled: npt.NDArray[np.float64] = drawn / np.sqrt(inputs)
+    return scaled
+
+
+def entangle(
+    pixels: npt.NDArray[np.uint8], weights: npt.NDArray[np.float64]
+) -> npt.NDArray[np.int8]:
+    """Return sign(W p/255) with sign(0) = -1, as +-1, one row for each row of `pixels`.
+
+    Raises
+    ------
+    UnreadableDataError
+        If a field is so small that the order of the sum decides on its sign: the result would
+        depend on the machine. An input of zeros is different: its fields are exactly zero.
+    """
+    fields = (pixels / 255.0) @ weights.T
+    bound = 4 * np.finfo(float).eps * pixels.shape[1]
+    unclear = (np.abs(fields) < bound) & pixels.any(axis=1, keepdims=True)
+    if unclear.any():
+        row, column = (int(index[0]) for index in np.nonzero(unclear))
+        raise UnreadableDataError(f"the sign of field {column} of input {row} is lost in rounding")
+    return np.where(fields > 0, 1, -1).astype(np.int8)
+
+
+def entangled_from(mnist: Dataset) -> Dataset:
+    """Make Entangled MNIST from MNIST, whose inputs are pixels/255."""
+    weights = projection(mnist.width)
+
+    def part(samples: Samples) -> Samples:
+        pixels = np.rint(samples.inputs * 255).astype(np.uint8)
+        return Samples(entangle(pixels, weights), samples.labels)
+
+    source = f"made from {mnist.source} with seed {ENTANGLED_SEED}"
+    return Dataset(
+        ENTANGLED, part(mnist.train), part(mnist.test), ENTANGLED_CLASSES, source, ENTANGLED_LICENCE
+    )
+
+
+@cache
+def entangled_mnist() -> Dataset:
+    """Return Entangled MNIST as it ships: 60,000 and 10,000 inputs of 100 spins +-1, 10 classes.
+
+    Examples
+    --------
+    >>> data = entangled_mnist()
+    >>> data.train.inputs.shape, data.test.inputs.shape, data.classes
+    ((60000, 100), (10000, 100), 10)
+    >>> data.train.labels[:5].tolist()
+    [5, 0, 4, 1, 9]
+    """
+    data = read_packed(ENTANGLED_PATH)
+    if data.checksum != ENTANGLED_SHA256:
+        raise UnreadableDataError(
+            f"{ENTANGLED_PATH} was altered: its checksum is {data.checksum}, "
+            f"not {ENTANGLED_SHA256}; install the package again"
+        )
+    return data
+
+
+def read_packed(path: str | os.PathLike[str]) -> Dataset:
+    """Read a file written by `write_packed`."""
+    arrays = read_npz(path, ("train_bits", "train_labels", "test_bits", "test_labels"))
+
+    def part(name: str) -> Samples:
+        bits, labels = arrays[f"{name}_bits"], arrays[f"{name}_labels"]
+        size = (len(labels) * ENTANGLED_WIDTH + 7) // 8
+        if bits.dtype != np.uint8 or bits.shape != (size,):
+            raise UnreadableDataError(
+                f"{path} is damaged: {name}_bits must be {size} bytes for {len(labels)} labels"
+            )
+        flat = np.unpackbits(bits, count=len(labels) * ENTANGLED_WIDTH)
+        return Samples((2 * flat.astype(np.int8) - 1).reshape(-1, ENTANGLED_WIDTH), labels)
+
+    source = f"rmsim, from MNIST with seed {ENTANGLED_SEED}"
+    return Dataset(
+        ENTANGLED, part("train"), part("test"), ENTANGLED_CLASSES, source, ENTANGLED_LICENCE
+    )
+
+
+def write_packed(data: Dataset, path: str | os.PathLike[str]) -> None:
+    """Write spins +-1 with their labels, a bit and a byte each, without pickle."""
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    for name, samples in (("train", data.train), ("test", data.test)):
+        arrays[f"{name}_bits"] = np.packbits(samples.inputs > 0)
+        arrays[f"{name}_labels"] = samples.labels.astype(np.uint8)
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)

@@ -18,7 +18,7 @@ from typing import Generic, Self, TypeVar
 
 import torch
 
-from rmsim.device import cheap_to_read
+from rmsim.tensors import cheap_to_read
 
 #: (iteration, members that are still active), called when the host and the device are in step.
 Callback = Callable[[int, int], None]

@@ -27,8 +27,7 @@ from dataclasses import dataclass
 import torch
 
 from rmsim.couplings.base import Couplings, aligned_external
-from rmsim.couplings.drawing import draw, sample_numbers
-from rmsim.device import checked_sync_interval, choose_device, choose_dtype, memory_of
+from rmsim.couplings.chains import draw, sample_numbers
 from rmsim.dynamics.active import ActiveRectangle, Callback, Index, PerNetwork, Search
 from rmsim.dynamics.status import SearchResult, Status, join_results
 from rmsim.dynamics.sweeps import (
@@ -43,8 +42,17 @@ from rmsim.dynamics.sweeps import (
     synchronous,
 )
 from rmsim.network import Network
-from rmsim.randomness import checked_seed, generator
-from rmsim.tensors import Numbers, checked_states, tensor_of
+from rmsim.tensors import (
+    Numbers,
+    checked_seed,
+    checked_states,
+    checked_sync_interval,
+    choose_device,
+    choose_dtype,
+    generator,
+    memory_of,
+    tensor_of,
+)
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.base.statistics import median_of_ranks, wilson_half_width

@@ -28,8 +28,7 @@ import torch
 
 from rmsim.compiled_loops import compiled, run_parts, shares, thread_count
 from rmsim.couplings.base import Couplings
-from rmsim.randomness import generator
-from rmsim.tensors import is_up, sign
+from rmsim.tensors import generator, is_up, sign
 from rmtheory.base.errors import InvalidInputError
 
 Update = Literal["synchronous", "sequential"]

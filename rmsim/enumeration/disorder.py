@@ -21,7 +21,7 @@ from rmsim.enumeration.exhaustive import (
 )
 from rmsim.enumeration.overlaps import Counts, distance_histogram
 from rmsim.network import Network
-from rmsim.randomness import checked_seed
+from rmsim.tensors import checked_seed
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.runtime.processes import as_finished

@@ -22,7 +22,6 @@ import torch
 from numpy.typing import ArrayLike
 
 from rmsim.couplings.chains import draw_dense
-from rmsim.device import choose_device
 from rmsim.enumeration.branch_and_bound import (
     TooManyStatesError,
     forecast_nodes,
@@ -42,8 +41,7 @@ from rmsim.enumeration.overlaps import (
     scaled_up,
 )
 from rmsim.network import Network
-from rmsim.randomness import checked_seed
-from rmsim.tensors import Numbers
+from rmsim.tensors import Numbers, checked_seed, choose_device
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 

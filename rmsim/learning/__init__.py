@@ -15,7 +15,7 @@ Four kinds of things, and nothing else:
 
 :func:`batch_step` and :func:`present` are tensor operations, the same on every device. On a CPU
 :func:`train_epoch`, :func:`infer` and :func:`measure` take compiled routes: sparse networks in rows
-(``rmsim.learning.sparse``), dense ones by their flips (``rmsim.learning.flips``). The results
+(``rmsim.learning.plasticity``), dense ones by their flips (``rmsim.learning.phases``). The results
 are the same up to rounding, which now and then decides the sign of a field near zero.
 
 Inputs are arrays (samples, D) of any real type, labels class numbers (samples); states of neurons
@@ -51,15 +51,7 @@ if TYPE_CHECKING:
         matched_width,
         reservoir_parameters,
     )
-    from rmsim.learning.checkpoint import Checkpoint
     from rmsim.learning.estimator import RMClassifier
-    from rmsim.learning.measures import (
-        Measurement,
-        QuantileErrors,
-        Quantiles,
-        measure,
-        symmetry_level,
-    )
     from rmsim.learning.parameters import (
         BatchParameters,
         CouplingParameters,
@@ -81,12 +73,17 @@ if TYPE_CHECKING:
         sparse_recipe,
     )
     from rmsim.learning.protocol import (
+        Measurement,
+        QuantileErrors,
+        Quantiles,
         accuracy,
         batch_step,
         epoch_order,
         infer,
+        measure,
         outputs,
         predict,
+        symmetry_level,
         train_epoch,
     )
     from rmsim.learning.readout import (
@@ -100,7 +97,7 @@ if TYPE_CHECKING:
         fit_perceptron,
         fit_probe,
     )
-    from rmsim.learning.run_folder import Folder, Plan
+    from rmsim.learning.run_folder import Checkpoint, Folder, Plan
     from rmsim.learning.state import State, Wiring, initialise, state_of, state_of_matrices
     from rmsim.learning.training import (
         Metrics,
@@ -130,15 +127,7 @@ else:
                 "matched_width",
                 "reservoir_parameters",
             ],
-            ".checkpoint": ["Checkpoint"],
             ".estimator": ["RMClassifier"],
-            ".measures": [
-                "Measurement",
-                "QuantileErrors",
-                "Quantiles",
-                "measure",
-                "symmetry_level",
-            ],
             ".parameters": [
                 "BatchParameters",
                 "CouplingParameters",
@@ -160,12 +149,17 @@ else:
                 "sparse_recipe",
             ],
             ".protocol": [
+                "Measurement",
+                "QuantileErrors",
+                "Quantiles",
                 "accuracy",
                 "batch_step",
                 "epoch_order",
                 "infer",
+                "measure",
                 "outputs",
                 "predict",
+                "symmetry_level",
                 "train_epoch",
             ],
             ".readout": [
@@ -179,7 +173,7 @@ else:
                 "fit_perceptron",
                 "fit_probe",
             ],
-            ".run_folder": ["Folder", "Plan"],
+            ".run_folder": ["Checkpoint", "Folder", "Plan"],
             ".state": ["State", "Wiring", "initialise", "state_of", "state_of_matrices"],
             ".training": [
                 "Metrics",

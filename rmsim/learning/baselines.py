@@ -40,7 +40,6 @@ from typing import Any
 import torch
 
 from rmsim.data import Dataset, Samples
-from rmsim.device import choose_device
 from rmsim.learning import Parameters, infer, initialise
 from rmsim.learning.presets import preset
 from rmsim.learning.readout import (
@@ -55,7 +54,7 @@ from rmsim.learning.readout import (
     fit_probe,
     score,
 )
-from rmsim.randomness import checked_seed, generator
+from rmsim.tensors import checked_seed, choose_device, generator
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 

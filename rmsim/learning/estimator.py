@@ -17,17 +17,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rmsim.device import choose_device
 from rmsim.learning import State, infer, initialise
-from rmsim.learning.epochs import learning_of, run_epochs
 from rmsim.learning.presets import preset as preset_named
+from rmsim.learning.protocol import learning_of, run_epochs
 from rmsim.learning.readout import (
     LinearReadout,
     ProbeParameters,
     checked_features,
     fit_probe,
 )
-from rmsim.randomness import checked_seed
+from rmsim.tensors import checked_seed, choose_device
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 

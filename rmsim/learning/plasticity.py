@@ -8,12 +8,31 @@ with w(m) = 1[m <= kappa] (perceptron) or [1 - tanh(gamma (m - kappa))]/2 (smoot
 the opposite sign, which would lower the margins). J_D, lambda and absent couplings stay as they
 are.
 The symmetric rules replace the product of J by g_i g_j (sym1) or (g_i s_j + s_i g_j)/2 (sym2).
+
+Sparse networks on the CPU learn and infer in machine code, whole batches at a time
+(:func:`learn_compiled_`, :func:`infer_compiled`), for the protocols that the benchmarks use: fixed
+numbers of synchronous sweeps of all neurons, the perceptron rule, W_back frozen, float32
+(:func:`has_kernel`). The results are those of the general route up to the rounding of sums that are
+taken in another order. 16 samples of a batch are the lanes of a vector, ``lanes[k]`` holding them
+for neuron (or input) k. A sweep writes ``sign(field + sum of values[e] * lanes[columns[e]])`` row
+by row. The update counts bits: of the lanes where neuron i learns, those where i and j agree give
++1, the others -1, so that a coupling costs a few instructions and rows that learn nothing cost
+none. The loops over lanes are written in LLVM's own vectors: numba would put a sum over entries
+back into memory after each of them.
 """
 
 from __future__ import annotations
 
-import torch
+from typing import Any, NamedTuple
 
+import numpy as np
+import torch
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils as _cgutils
+from numba.extending import intrinsic
+
+from rmsim.compiled_loops import compiled, run_parts, shares, thread_count
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.phases import Phases
 from rmsim.learning.state import State
@@ -98,3 +117,542 @@ def decay_(parameters: Parameters, state: State) -> None:
         state.j.mul_(parameters.decay("j", state.couplings.fan_in))
     if parameters.w_in.decay > 0:
         state.w_in.values.mul_(parameters.decay("in", state.inputs))
+
+
+#: Samples of a block.
+LANES = 16
+
+#: Samples worth a thread of their own at inference.
+_GRAIN = 64
+
+
+def has_kernel(parameters: Parameters, state: State) -> bool:
+    """Return whether the compiled route can train this network by this protocol."""
+    rule = parameters.rule
+    return (
+        _has_rows(parameters, state)
+        and rule.kind == "perceptron"
+        and parameters.couplings.symmetry in ("asym", "sym0")
+        and (rule.test_jd and rule.test_input and rule.test_right)
+        and not rule.test_labels
+        and parameters.w_back.eta == 0
+        and state.w_back.bounds is None
+    )
+
+
+def has_inference_kernel(parameters: Parameters, state: State) -> bool:
+    """Return whether the compiled route can relax this network under its input."""
+    return _has_rows(parameters, state) and parameters.phases.right_in_inference
+
+
+def _has_rows(parameters: Parameters, state: State) -> bool:
+    return (
+        state.device.type == "cpu"
+        and state.dtype == torch.float32
+        and state.couplings.compressed() is not None
+        and parameters.phases.stop == "fixed"
+        and parameters.phases.p == 1
+        and (parameters.phases.update == "synchronous" or parameters.couplings.layers == 1)
+    )
+
+
+def learn_compiled_(
+    parameters: Parameters, state: State, x: torch.Tensor, y: torch.Tensor, order: torch.Tensor
+) -> None:
+    """Learn the samples `order` in place; a last batch may be smaller."""
+    recurrent, places = recurrent_rows(state)
+    feed, readout = input_rows(state), readout_rows(state)
+    place = state.device  # that of this process: the data may be elsewhere
+    arrays = (
+        x.to(device=place, dtype=state.dtype).contiguous().numpy(),
+        y.to(place).contiguous().numpy(),
+    )
+    size = parameters.batch.size
+    samples, whole = order.numpy(), len(order) - len(order) % size
+    for part, batch in ((samples[:whole], size), (samples[whole:], len(order) - whole)):
+        if len(part):
+            learn_batches(
+                *arrays,
+                part,
+                batch,
+                recurrent,
+                feed,
+                state.w_back.values.numpy(),
+                readout,
+                _protocol(parameters, state, batch),
+            )
+    state.j.copy_(torch.from_numpy(recurrent.values[places]))
+    state.w_in.values.copy_(torch.from_numpy(feed.values).view(state.w_in.values.shape))
+    read = state.a_out
+    state.w_out[:, read] = torch.from_numpy(readout.values).view(len(state.w_out), int(read.sum()))
+
+
+def infer_compiled(parameters: Parameters, state: State, x: torch.Tensor) -> torch.Tensor:
+    """Return the states at inference, int8, (samples, layers, n)."""
+    recurrent, _ = recurrent_rows(state)
+    feed = input_rows(state)
+    out = np.empty((len(x), parameters.neurons), np.int8)
+    inputs = x.to(device=state.device, dtype=state.dtype).contiguous().numpy()
+    threads = thread_count(len(x), _GRAIN)
+    parts = [
+        (inputs, recurrent, feed, parameters.phases.inference, out, np.array(part))
+        for part in shares(len(x), threads)
+    ]
+    run_parts(infer_samples, parts)
+    return torch.from_numpy(out).view(len(x), *parameters.couplings.shape)
+
+
+# Weights and protocol as the compiled loops take them.
+
+
+class Rows(NamedTuple):
+    """Weights as compressed rows: entries ``bounds[i]`` to ``ends[i]`` of row i learn.
+
+    Entries from ``ends[i]`` to ``bounds[i + 1]`` are fixed: J_D and lambda, last in their row, so
+    that they are added in the order of the general route.
+    """
+
+    bounds: Any
+    ends: Any
+    columns: Any
+    values: Any
+
+
+class Protocol(NamedTuple):
+    """The numbers of the protocol, for batches of one size; floats have the type of the weights."""
+
+    warmup: int
+    clamped: int
+    free: int
+    label_true: Any
+    label_other: Any
+    kappa_j: Any
+    kappa_in: Any
+    kappa_out: Any
+    rate_j: Any
+    rate_in: Any
+    rate_out: Any
+    decay_j: Any
+    decay_in: Any
+    decay_out: Any
+
+
+def recurrent_rows(state: State) -> tuple[Rows, Any]:
+    """Return J with J_D and lambda at the end of each row, and where the weights of J are in it."""
+    couplings = state.couplings
+    rows = couplings.compressed()
+    assert rows is not None
+    neurons, n = rows.groups * rows.size, couplings.n
+    old = rows.bounds.numpy()
+    counts = np.diff(old)
+    index = np.arange(neurons)
+    group = np.repeat(index // rows.size, counts)
+    fixed = [(couplings.jd, index, np.ones(neurons, bool))]
+    for step, coupling in couplings.homologous.items():
+        there = index + step * n
+        fixed.append((coupling, there, (there >= 0) & (there < neurons)))
+    tails = np.sum([present for _, _, present in fixed], axis=0)
+    bounds = np.concatenate(([0], np.cumsum(counts + tails)))
+    ends = bounds[:-1] + counts
+    places = np.arange(len(rows.columns)) + np.repeat(np.cumsum(tails) - tails, counts)
+    columns = np.empty(bounds[-1], np.uint32)
+    values = np.empty(bounds[-1], rows.values.numpy().dtype)
+    columns[places] = rows.columns.numpy() + group * rows.size
+    values[places] = rows.values.numpy()
+    place = ends.copy()
+    for coupling, neighbour, present in fixed:
+        columns[place[present]], values[place[present]] = neighbour[present], coupling
+        place += present
+    return Rows(bounds, ends, columns, values), places
+
+
+def input_rows(state: State) -> Rows:
+    """Return W_in as compressed rows with values of their own, full rows if it is dense.
+
+    Rows of neurons that do not see the input are there, but no entry of them learns.
+    """
+    projection = state.w_in
+    if projection.bounds is None or projection.columns is None:
+        height, width = projection.shape
+        bounds = np.arange(height + 1) * width
+        columns = np.tile(np.arange(width, dtype=np.uint32), height)
+    else:
+        bounds = projection.bounds.numpy()
+        columns = projection.columns.numpy().view(np.uint32)
+    values = projection.values.numpy().flatten()
+    ends = np.where(state.a_in.numpy(), bounds[1:], bounds[:-1])
+    return Rows(bounds, ends, columns, values)
+
+
+def readout_rows(state: State) -> Rows:
+    """Return W_out as rows over the neurons that are read."""
+    read = state.a_out.nonzero()[:, 0].numpy().astype(np.uint32)
+    classes = len(state.w_out)
+    bounds = np.arange(classes + 1) * len(read)
+    values = state.w_out[:, state.a_out].numpy().flatten()
+    return Rows(bounds, bounds[1:].copy(), np.tile(read, classes), values)
+
+
+def _protocol(parameters: Parameters, state: State, batch: int) -> Protocol:
+    kind = state.w_back.values.numpy().dtype.type
+    rows, neurons = state.couplings.fan_in, parameters.neurons
+    numbers = (
+        *(parameters.w_back.label_true, parameters.w_back.label_other),
+        *(parameters.j.kappa, parameters.w_in.kappa, parameters.readout.kappa),
+        parameters.rate("j", rows, batch),
+        parameters.rate("in", state.inputs, batch),
+        parameters.rate("out", neurons, batch),
+        parameters.decay("j", rows),
+        parameters.decay("in", state.inputs),
+        parameters.decay("out", neurons),
+    )
+    sweeps = (parameters.phases.warmup, parameters.phases.clamped, parameters.phases.free_sweeps)
+    return Protocol(*sweeps, *(kind(x) for x in numbers))
+
+
+# The compiled loops.
+
+
+@compiled
+def learn_batches(
+    x: Any,
+    labels: Any,
+    order: Any,
+    batch: int,
+    recurrent: Any,
+    feed: Any,
+    back: Any,
+    readout: Any,
+    protocol: Any,
+) -> None:
+    """Learn the samples `order` in batches; their number is a multiple of `batch`.
+
+    Parameters
+    ----------
+    x, labels : arrays, (samples, D), (samples)
+        Inputs of the type of the weights, class numbers.
+    order : (samples to learn), int64
+        Which samples, in this order.
+    batch : int
+        Samples per batch.
+    recurrent, feed, readout : Rows
+        J with its fixed entries, W_in, W_out; replaced.
+    back : (N, C)
+        W_back.
+    protocol : Protocol
+        Sweeps, margins, rates.
+    """
+    kind = back.dtype
+    neurons, classes = back.shape
+    blocks = (batch + LANES - 1) // LANES
+    inputs = np.empty((blocks, x.shape[1], LANES), kind)
+    states = np.empty((blocks, neurons, LANES), kind)
+    words = np.empty((blocks, neurons), np.uint32)
+    input_words = np.empty((blocks, x.shape[1]), np.uint32)
+    learn_j, learn_in = np.empty_like(words), np.empty_like(words)
+    y, learn_out = np.empty((blocks, classes, LANES), kind), np.empty((blocks, classes), np.uint32)
+    one, o = np.empty((neurons, LANES), kind), np.empty((classes, LANES), kind)
+    two, field, both = np.empty_like(one), np.empty_like(one), np.empty_like(one)
+    h, label_words = np.empty_like(one), np.empty_like(learn_out)
+    size = max(neurons, x.shape[1], classes)
+    zero, ones = np.zeros((size, LANES), kind), np.ones((size, LANES), kind)
+    for start in range(0, len(order), batch):
+        spins = True
+        for block in range(blocks):
+            first = start + LANES * block
+            chosen = order[first : min(start + batch, first + LANES)]
+            valid = np.uint32((1 << len(chosen)) - 1)
+            spins &= _fill_inputs(x, chosen, inputs[block])
+            _fields(feed, inputs[block], zero, field)
+            both[:] = field
+            _add_label_fields(back, labels, chosen, protocol, both)
+            s, _ = _present(recurrent, field, both, protocol, one, two)
+            states[block] = s
+            _fields(recurrent, s, field, h)
+            _signs(s, ones, words[block])
+            for i in range(neurons):
+                learn_j[block, i] = lane_bits(s, i, h, protocol.kappa_j) & valid
+                learn_in[block, i] = lane_bits(s, i, h, protocol.kappa_in) & valid
+            _fields(readout, s, zero, o)
+            y[block] = -1
+            for lane in range(len(chosen)):
+                y[block, labels[chosen[lane]], lane] = 1
+            _signs(y[block], ones, label_words[block])
+            for c in range(len(readout.ends)):
+                learn_out[block, c] = lane_bits(y[block], c, o, protocol.kappa_out) & valid
+        for block in range(blocks):
+            pre = words[block]
+            _reinforce(recurrent, learn_j[block], pre, pre, protocol.rate_j)
+            _reinforce(readout, learn_out[block], label_words[block], pre, protocol.rate_out)
+            if spins:
+                _signs(inputs[block], ones, input_words[block])
+                _reinforce(feed, learn_in[block], pre, input_words[block], protocol.rate_in)
+            else:
+                gates, post = learn_in[block], states[block]
+                _reinforce_reals(feed, gates, post, inputs[block], protocol.rate_in)
+        _shrink(recurrent, protocol.decay_j)
+        _shrink(feed, protocol.decay_in)
+        _shrink(readout, protocol.decay_out)
+
+
+@compiled
+def infer_samples(x: Any, recurrent: Any, feed: Any, sweeps: int, out: Any, part: Any) -> None:
+    """Write the states of samples ``part[0]`` to ``part[1]`` under their input into `out`."""
+    kind, neurons = recurrent.values.dtype, out.shape[1]
+    one = np.empty((neurons, LANES), kind)
+    two, field = np.empty_like(one), np.empty_like(one)
+    inputs, zero = np.empty((x.shape[1], LANES), kind), np.zeros((neurons, LANES), kind)
+    for first in range(part[0], part[1], LANES):
+        chosen = np.arange(first, min(part[1], first + LANES))
+        _fill_inputs(x, chosen, inputs)
+        _fields(feed, inputs, zero, field)
+        _first_sweep(field, one)
+        s, _ = _sweeps(recurrent, field, sweeps - 1, one, two)
+        for lane in range(len(chosen)):
+            for i in range(neurons):
+                out[first + lane, i] = np.int8(s[i, lane])
+
+
+@compiled
+def _present(recurrent: Any, field: Any, both: Any, protocol: Any, s: Any, other: Any) -> Any:
+    """Go through the three phases from s = 0; return (s*, work space)."""
+    started = False
+    for phase in range(3):
+        count = (protocol.warmup, protocol.clamped, protocol.free)[phase]
+        external = both if phase == 1 else field
+        if count > 0 and not started:
+            _first_sweep(external, s)
+            started, count = True, count - 1
+        s, other = _sweeps(recurrent, external, count, s, other)
+    return s, other
+
+
+@compiled
+def _sweeps(rows: Any, field: Any, count: int, s: Any, other: Any) -> Any:
+    """Do `count` synchronous sweeps under `field`; return (state, work space)."""
+    for _ in range(count):
+        for i in range(len(field)):
+            first, last = rows.bounds[i], rows.bounds[i + 1]
+            row_sign(rows.values, rows.columns, first, last, s, field, other, i)
+        s, other = other, s
+    return s, other
+
+
+@compiled
+def _first_sweep(field: Any, s: Any) -> None:
+    """The sweep from s = 0."""
+    one = field.dtype.type(1)
+    for i in range(field.shape[0]):
+        for lane in range(LANES):
+            s[i, lane] = one if field[i, lane] >= 0 else -one
+
+
+@compiled
+def _fill_inputs(x: Any, order: Any, lanes: Any) -> bool:
+    """Copy samples `order` of `x` into the lanes; return whether all are +1 or -1."""
+    lanes[:] = 0
+    spins = True
+    for lane in range(len(order)):
+        sample = x[order[lane]]
+        for k in range(len(sample)):
+            lanes[k, lane] = sample[k]
+            spins &= abs(sample[k]) == 1
+    return spins
+
+
+@compiled
+def _fields(rows: Any, lanes: Any, field: Any, out: Any) -> None:
+    """Write field + W lanes into `out`, for all rows there are."""
+    for i in range(len(rows.ends)):
+        first, last = rows.bounds[i], rows.bounds[i + 1]
+        row_field(rows.values, rows.columns, first, last, lanes, field, out, i)
+
+
+@compiled
+def _add_label_fields(back: Any, labels: Any, order: Any, protocol: Any, out: Any) -> None:
+    """Add W_back y: the field of 'no class' for all, and the rest for the class of each."""
+    rest = protocol.label_true - protocol.label_other
+    for i in range(len(out)):
+        total = out.dtype.type(0)
+        for c in range(back.shape[1]):
+            total += back[i, c]
+        total *= protocol.label_other
+        for lane in range(len(order)):
+            out[i, lane] += total + rest * back[i, labels[order[lane]]]
+
+
+@compiled
+def _signs(s: Any, ones: Any, words: Any) -> None:
+    """Set bit b of each word where lane b is not above zero."""
+    for i in range(len(words)):
+        words[i] = lane_bits(s, i, ones, s.dtype.type(0))
+
+
+@compiled
+def _reinforce(rows: Any, gates: Any, post: Any, pre: Any, rate: Any) -> None:
+    """Add rate * sum over lanes of g_i s_k, for states and inputs +-1 as bits.
+
+    Of the lanes where neuron i learns, those where i and k agree count 1, the others -1.
+    """
+    for i in range(len(rows.ends)):  # no rows, no gates: a network without readout
+        if gates[i] != 0:
+            learning = popcount(gates[i])
+            for e in range(rows.bounds[i], rows.ends[i]):
+                against = popcount(gates[i] & (post[i] ^ pre[rows.columns[e]]))
+                rows.values[e] += rate * rows.values.dtype.type(learning - 2 * against)
+
+
+@compiled
+def _reinforce_reals(rows: Any, gates: Any, s: Any, x: Any, rate: Any) -> None:
+    """Do it for inputs that are any numbers."""
+    g = np.empty((1, LANES), s.dtype)
+    for i in range(len(rows.ends)):
+        if gates[i] != 0:
+            for lane in range(LANES):
+                g[0, lane] = s[i, lane] if gates[i] >> lane & 1 else s.dtype.type(0)
+            for e in range(rows.bounds[i], rows.ends[i]):
+                rows.values[e] += rate * lane_dot(g, 0, x, np.int64(rows.columns[e]))
+
+
+@compiled
+def _shrink(rows: Any, factor: Any) -> None:
+    """Multiply the entries that learn."""
+    if factor != 1:
+        for i in range(len(rows.ends)):
+            for e in range(rows.bounds[i], rows.ends[i]):
+                rows.values[e] *= factor
+
+
+# One row of 16 lanes in vector instructions.
+
+cgutils: Any = _cgutils  # carries no types
+
+_WORD, _HALF = ir.IntType(64), ir.IntType(32)
+
+
+def _vector_of(context: Any, array: Any) -> tuple[Any, int]:
+    """Return the type of 16 numbers of `array`, and how they are aligned."""
+    number = context.get_value_type(array.dtype)
+    return ir.VectorType(number, LANES), array.dtype.bitwidth // 8
+
+
+def _pointer(context: Any, builder: Any, kind: Any, array: Any, row: Any, vector: Any) -> Any:
+    """Return a pointer to row `row`, 16 numbers, of `array`."""
+    data = context.make_array(kind)(context, builder, array).data
+    place = builder.mul(row, ir.Constant(_WORD, LANES))
+    return builder.bitcast(builder.gep(data, [place]), vector.as_pointer())
+
+
+def _splat(builder: Any, number: Any) -> Any:
+    unknown = ir.Constant(ir.VectorType(number.type, LANES), ir.Undefined)
+    single = builder.insert_element(unknown, number, ir.Constant(_HALF, 0))
+    everywhere = ir.Constant(ir.VectorType(_HALF, LANES), [0] * LANES)
+    return builder.shuffle_vector(single, unknown, everywhere)
+
+
+def _row(signs: bool) -> Any:
+    """Return the code of h = sum over entries + field, or of its sign."""
+
+    def row_step(
+        typing_context: Any,
+        values: Any,
+        columns: Any,
+        first: Any,
+        last: Any,
+        lanes: Any,
+        field: Any,
+        out: Any,
+        row: Any,
+    ) -> Any:
+        signature = types.void(values, columns, first, last, lanes, field, out, row)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            kinds = signature.args
+            value_at, column_at = (
+                context.make_array(kinds[k])(context, builder, arguments[k]).data for k in (0, 1)
+            )
+            vector, aligned = _vector_of(context, kinds[4])
+            zero = ir.Constant(vector, [0.0] * LANES)
+            total = cgutils.alloca_once_value(builder, zero)
+            first, last = arguments[2], arguments[3]
+            step = ir.Constant(_WORD, 1)
+            with cgutils.for_range_slice(builder, first, last, step, intp=_WORD) as (entry, _):
+                value = _splat(builder, builder.load(builder.gep(value_at, [entry])))
+                column = builder.zext(builder.load(builder.gep(column_at, [entry])), _WORD)
+                place = _pointer(context, builder, kinds[4], arguments[4], column, vector)
+                state = builder.load(place, align=aligned)
+                product = builder.fmul(value, state, flags=("contract",))
+                builder.store(builder.fadd(product, builder.load(total), ("contract",)), total)
+            row = arguments[7]
+            place = _pointer(context, builder, kinds[5], arguments[5], row, vector)
+            h = builder.fadd(builder.load(total), builder.load(place, align=aligned))
+            if signs:
+                up = builder.fcmp_ordered(">=", h, zero)
+                one, minus = (ir.Constant(vector, [x] * LANES) for x in (1.0, -1.0))
+                h = builder.select(up, one, minus)
+            place = _pointer(context, builder, kinds[6], arguments[6], row, vector)
+            builder.store(h, place, align=aligned)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return intrinsic(row_step)
+
+
+#: ``row_field(values, columns, first, last, lanes, field, out, row)`` writes
+#: ``field[row] + sum of values[e] * lanes[columns[e]]`` into ``out[row]``.
+row_field = _row(signs=False)
+#: The same, but writes the sign, +1 at 0.
+row_sign = _row(signs=True)
+
+
+def _product(context: Any, builder: Any, kinds: Any, arguments: Any, column: Any) -> Any:
+    """Return row ``arguments[1]`` of array 0 times row `column` of array 2, lane by lane."""
+    vector, aligned = _vector_of(context, kinds[0])
+    one = _pointer(context, builder, kinds[0], arguments[0], arguments[1], vector)
+    two = _pointer(context, builder, kinds[2], arguments[2], column, vector)
+    return builder.fmul(builder.load(one, align=aligned), builder.load(two, align=aligned))
+
+
+def _lane_dot(typing_context: Any, one: Any, row: Any, two: Any, column: Any) -> Any:
+    """Return the sum over lanes of ``one[row] * two[column]``."""
+    signature = one.dtype(one, row, two, column)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        total = _product(context, builder, signature.args, arguments, arguments[3])
+        width = LANES
+        while width > 1:  # upper half onto the lower half
+            width //= 2
+            parts = [list(range(width)), list(range(width, 2 * width))]
+            masks = [ir.Constant(ir.VectorType(_HALF, width), part) for part in parts]
+            total = builder.fadd(*(builder.shuffle_vector(total, total, x) for x in masks))
+        return builder.extract_element(total, ir.Constant(_HALF, 0))
+
+    return signature, generate
+
+
+def _lane_bits(typing_context: Any, one: Any, row: Any, two: Any, limit: Any) -> Any:
+    """Return a word with bit b set where lane b of ``one[row] * two[row]`` is <= `limit`."""
+    signature = types.uint32(one, row, two, limit)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        product = _product(context, builder, signature.args, arguments, arguments[1])
+        below = builder.fcmp_ordered("<=", product, _splat(builder, arguments[3]))
+        return builder.zext(builder.bitcast(below, ir.IntType(LANES)), _HALF)
+
+    return signature, generate
+
+
+def _popcount(typing_context: Any, word: Any) -> Any:
+    """Return the number of bits that are set."""
+    signature = types.int64(types.uint32)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.zext(builder.ctpop(arguments[0]), _WORD)
+
+    return signature, generate
+
+
+lane_dot: Any = intrinsic(_lane_dot)
+lane_bits: Any = intrinsic(_lane_bits)
+popcount: Any = intrinsic(_popcount)

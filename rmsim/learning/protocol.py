@@ -1,24 +1,59 @@
-r"""Learning and inference: pure functions of the protocol, the weights and samples.
+r"""Learning, inference and measurement: pure functions of the protocol, the weights and samples.
 
 :func:`batch_step` copies the weights and learns one batch; :func:`train_epoch` copies them once and
 learns many, which is how to train. Inference gives the state under the input alone, and its class
 :math:`\arg\max_c (W^{out} s)_c`.
+
+:func:`run_epochs` is the one loop over epochs. A network that learns by its protocol, a readout and
+a perceptron by gradients differ in what they do with the samples of an epoch; experiments, runs in
+a folder and the classifier differ in what they do between two epochs. The first is a function,
+:data:`Learn`, the second the body of a loop over :func:`run_epochs`.
+
+:func:`measure` presents samples without learning:
+
+.. math:: q_{dyn} = \frac1N\sum_i s'_i s^*_i, \qquad
+    \rho = \frac{\lVert S\rVert - \lVert A\rVert}{\lVert S\rVert + \lVert A\rVert},
+    \quad J = S + A \text{ off the diagonal}
+
+(paper, SM-F and SM-H). The paper's brackets of q_dyn are the quartiles.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Generic, TypeVar
 
+import numpy as np
 import torch
 
-from rmsim.learning import sparse
-from rmsim.learning.flips import by_columns, by_rows
 from rmsim.learning.parameters import Parameters
-from rmsim.learning.phases import Phases, infer_batch, label_code, present
-from rmsim.learning.plasticity import label_signs, learn_, learn_readout_
-from rmsim.learning.state import State
-from rmsim.learning.validation import (
+from rmsim.learning.phases import (
+    MEASUREMENT,
+    Phases,
+    by_columns,
+    by_rows,
+    infer_batch,
+    is_fixed,
+    label_code,
+    present,
+)
+from rmsim.learning.plasticity import (
+    has_inference_kernel,
+    has_kernel,
+    infer_compiled,
+    label_signs,
+    learn_,
+    learn_compiled_,
+    learn_readout_,
+    update_field,
+)
+from rmsim.learning.state import (
     Array,
+    State,
+    as_tensor,
     checked_inputs,
     checked_labels,
     checked_samples,
@@ -26,9 +61,10 @@ from rmsim.learning.validation import (
     demand_fit,
     demand_learnt,
 )
-from rmsim.randomness import generator
+from rmsim.tensors import generator
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
+from rmtheory.base.statistics import quantile_error, standard_error
 
 #: Samples relaxed together; the result does not depend on it unless neurons are masked.
 _TOGETHER = 512
@@ -106,8 +142,8 @@ def train_epoch(
     order : Tensor of int, optional
         Samples to take, in this order; as they come by default. See :func:`epoch_order`.
     compiled : bool
-        Take the compiled routes of a CPU (:mod:`rmsim.learning.sparse` and
-        :mod:`rmsim.learning.flips`) where they apply; False takes the route of a GPU everywhere.
+        Take the compiled routes of a CPU (sparse rows: :mod:`rmsim.learning.plasticity`; flips:
+        :mod:`rmsim.learning.phases`) where they apply; False takes the route of a GPU everywhere.
 
     Raises
     ------
@@ -117,8 +153,8 @@ def train_epoch(
     x, y = checked_samples(parameters, state, inputs, labels, least=0)
     order = torch.arange(len(x)) if order is None else checked_order(order, len(x))
     state = state.copy()
-    if compiled and y.dim() == 1 and sparse.has_kernel(parameters, state):
-        sparse.learn_compiled_(parameters, state, x, y, order)
+    if compiled and y.dim() == 1 and has_kernel(parameters, state):
+        learn_compiled_(parameters, state, x, y, order)
         demand_learnt(parameters, state, x, y)
         batches = -(-len(order) // parameters.batch.size)
         return replace(state, step=state.step + batches)
@@ -168,8 +204,8 @@ def infer(
     demand_fit(parameters, state)
     x = checked_inputs(state, inputs)
     demand_fields(parameters, state, x)
-    if compiled and sparse.has_inference_kernel(parameters, state):
-        return sparse.infer_compiled(parameters, state, x)
+    if compiled and has_inference_kernel(parameters, state):
+        return infer_compiled(parameters, state, x)
     if compiled:
         state = by_columns(state)
     shape = (len(x), *parameters.couplings.shape)
@@ -208,3 +244,287 @@ def accuracy(parameters: Parameters, state: State, inputs: Array, labels: Array)
     if not len(y):
         raise InvalidInputError("inputs", "no sample", "at least one sample")
     return float((predicted == y).double().mean())
+
+
+S = TypeVar("S")
+
+#: State and number of the epoch (from 0) -> states on the way with the samples learnt so far; the
+#: last one is the state after the epoch.
+Learn = Callable[[S, int], Iterator[tuple[S, int]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Epoch(Generic[S]):
+    """What an epoch ends with.
+
+    Parameters
+    ----------
+    number : int
+        Epochs done.
+    state : object
+        What learns, after them.
+    seconds : float
+        Time that the last of them took.
+    """
+
+    number: int
+    state: S
+    seconds: float
+
+
+def run_epochs(
+    learn: Learn[S],
+    state: S,
+    first: int,
+    last: int,
+    follow: Callable[[int, int], None] = lambda epoch, samples: None,
+) -> Iterator[Epoch[S]]:
+    """Learn epoch after epoch, and give the state after each.
+
+    Parameters
+    ----------
+    learn : callable
+        Learns all samples once.
+    state : object
+        What learns, after `first` epochs.
+    first, last : int
+        Epochs done before, and those done at the end.
+    follow : callable
+        Called with the epochs done and the samples learnt since.
+
+    Examples
+    --------
+    >>> def add_one(total, epoch):
+    ...     yield total + 1, 1
+    >>> [(epoch.number, epoch.state) for epoch in run_epochs(add_one, 10, 0, 3)]
+    [(1, 11), (2, 12), (3, 13)]
+    """
+    for done in range(first, last):
+        started = time.perf_counter()
+        for reached, samples in learn(state, done):
+            state = reached
+            follow(done, samples)
+        yield Epoch(done + 1, state, time.perf_counter() - started)
+
+
+def learning_of(
+    parameters: Parameters, inputs: Array, labels: Array, seed: int, parts: int = 1
+) -> Learn[State]:
+    """Return how a network learns these samples, in the order ``epoch_order(seed, epoch, P)``.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        The protocol.
+    inputs, labels : array
+        As for :func:`rmsim.learning.train_epoch`.
+    seed : int
+        Of the orders.
+    parts : int
+        How often the weights on the way are given; they do not depend on it.
+    """
+    x, y = as_tensor("inputs", inputs), as_tensor("labels", labels)
+    batches = -(-len(x) // parameters.batch.size)
+    stride = max(1, batches // parts) * parameters.batch.size  # whole batches: the same numbers
+
+    def learn(state: State, epoch: int) -> Iterator[tuple[State, int]]:
+        order = epoch_order(seed, epoch, len(x))
+        if stride >= len(order):  # no copy of all samples
+            yield train_epoch(parameters, state, x, y, order), len(order)
+            return
+        for first in range(0, len(order), stride):
+            chosen = order[first : first + stride]
+            state = train_epoch(parameters, state, x[chosen], y[chosen])
+            yield state, first + len(chosen)
+
+    return learn
+
+
+_LEVELS = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """Median, quartiles and 5-95 % range over the samples."""
+
+    median: float
+    q25: float
+    q75: float
+    q05: float
+    q95: float
+
+    @classmethod
+    def of(cls, values: torch.Tensor) -> Quantiles:
+        """Return the quantiles of `values`.
+
+        Examples
+        --------
+        >>> Quantiles.of(torch.arange(101.0)).q25
+        25.0
+        """
+        samples = values.flatten().double().cpu().numpy()
+        return cls(**{name: float(np.quantile(samples, p)) for name, p in _LEVELS.items()})
+
+
+@dataclass(frozen=True)
+class QuantileErrors:
+    """Errors of :class:`Quantiles`; None where there are too few samples."""
+
+    median: float | None
+    q25: float | None
+    q75: float | None
+    q05: float | None
+    q95: float | None
+
+    @classmethod
+    def of(cls, values: torch.Tensor, resolution: float = 0.0) -> QuantileErrors:
+        r"""Return the error of each quantile of independent `values`.
+
+        That of :func:`rmtheory.base.statistics.quantile_error`, with the `resolution`, half a step
+        of the values, in quadrature. Where no value of so few bounds the quantile, its error is not
+        known.
+
+        Examples
+        --------
+        >>> round(QuantileErrors.of(torch.arange(10001.0)).median)  # sqrt(10001)/2
+        50
+        >>> QuantileErrors.of(torch.ones(10), resolution=0.5)
+        QuantileErrors(median=0.5, q25=0.5, q75=0.5, q05=None, q95=None)
+        """
+        errors: dict[str, float | None] = {}
+        samples = values.flatten().cpu().numpy()
+        for name, level in _LEVELS.items():
+            error = float(
+                quantile_error(
+                    samples, level, resolution=resolution, floor="quadrature", unbounded="nan"
+                )
+            )
+            errors[name] = None if math.isnan(error) else error
+        return cls(**errors)
+
+
+def _sweeps_error(values: torch.Tensor, until_convergence: bool) -> float | None:
+    """Return the standard error of a mean number of sweeps; None if one sample has no spread.
+
+    Samples that all took equally many do not prove that every sample does: one more sweep of one of
+    them would move the mean by 1/P, and the error is not below that. A fixed number has no error.
+    """
+    count = values.numel()
+    if not until_convergence:
+        return 0.0
+    if count < 2:
+        return None
+    return max(float(standard_error(values.cpu())), 1 / count)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What is measured of a network, over some samples.
+
+    Parameters
+    ----------
+    samples : int
+        Samples measured.
+    q_dyn : Quantiles
+        Overlap of s' and s* of each sample.
+    q_dyn_error : QuantileErrors
+        Errors of these quantiles, not below half a step of the overlap, 1/N (None: one sample).
+    margin : Quantiles
+        Least s_i h_i of each sample at s*, with the field that the rule tests.
+    unstable_clamped, unstable_free : float
+        Fraction of samples whose s' (s*) is not a fixed point of its phase.
+    sweeps_clamped, sweeps_free : float
+        Mean number of sweeps that changed the state, if the protocol runs until convergence; else
+        those it does.
+    sweeps_clamped_error, sweeps_free_error : float
+        Standard errors of these means (None: one sample).
+    below_kappa : float
+        Fraction of neurons with s_i h_i <= kappa_j, which the next step would update.
+    symmetry : float
+        Symmetry level of J off the diagonal; 1 symmetric, -1 antisymmetric, 0 independent. None
+        if J has no entry but 0.
+    """
+
+    samples: int
+    q_dyn: Quantiles
+    q_dyn_error: QuantileErrors | None
+    margin: Quantiles
+    unstable_clamped: float
+    unstable_free: float
+    sweeps_clamped: float
+    sweeps_free: float
+    sweeps_clamped_error: float | None
+    sweeps_free_error: float | None
+    below_kappa: float
+    symmetry: float | None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the numbers as JSON values."""
+        return asdict(self)
+
+
+def measure(
+    parameters: Parameters, state: State, inputs: Array, labels: Array, *, together: int = 512
+) -> Measurement:
+    """Present the samples without learning, and measure.
+
+    Parameters
+    ----------
+    parameters, state, inputs, labels
+        As for :func:`rmsim.learning.batch_step`.
+    together : int
+        Samples relaxed together.
+    """
+    x, y = checked_samples(parameters, state, inputs, labels)
+    state = by_columns(state)
+    parts: dict[str, list[torch.Tensor]] = {}
+    for number, first in enumerate(range(0, len(x), together)):
+        part = slice(first, first + together)
+        batch = x[part].to(dtype=state.dtype, device=state.device)
+        code = label_code(parameters, state, y[part])
+        ends = present(parameters, state, batch, code, number, stream=MEASUREMENT)
+        margin = ends.s_star * update_field(parameters, state, ends)
+        both = ends.input_field + ends.label_field
+        final_field = both if parameters.phases.scheme == "approximate" else ends.input_field
+        row = {
+            "q_dyn": (ends.s_prime * ends.s_star).flatten(1).mean(1),
+            "margin": margin.flatten(1).amin(1),
+            "below": (margin <= parameters.j.kappa).flatten(1).double().mean(1),
+            "clamped": ~is_fixed(state.couplings, ends.s_prime, both),
+            "free": ~is_fixed(state.couplings, ends.s_star, final_field),
+            "sweeps_clamped": ends.clamped.sweeps,
+            "sweeps_free": ends.free.sweeps,
+        }
+        for name, values in row.items():
+            parts.setdefault(name, []).append(values)
+    # Quantiles and means are taken on the CPU, so that a GPU is waited for once for each.
+    all_of = {name: torch.cat(values).cpu() for name, values in parts.items()}
+    until_convergence = parameters.phases.stop == "converged"
+    step = 2 / parameters.neurons  # of the overlap, if one spin differs
+    mean = {name: float(values.double().mean()) for name, values in all_of.items()}
+    return Measurement(
+        samples=len(x),
+        q_dyn=Quantiles.of(all_of["q_dyn"]),
+        q_dyn_error=QuantileErrors.of(all_of["q_dyn"], step / 2) if len(x) > 1 else None,
+        margin=Quantiles.of(all_of["margin"]),
+        unstable_clamped=mean["clamped"],
+        unstable_free=mean["free"],
+        sweeps_clamped=mean["sweeps_clamped"],
+        sweeps_free=mean["sweeps_free"],
+        sweeps_clamped_error=_sweeps_error(all_of["sweeps_clamped"], until_convergence),
+        sweeps_free_error=_sweeps_error(all_of["sweeps_free"], until_convergence),
+        below_kappa=mean["below"],
+        symmetry=symmetry_level(state),
+    )
+
+
+def symmetry_level(state: State) -> float | None:
+    """Return (|S| - |A|) / (|S| + |A|) of J off the diagonal, over all layers; None if J = 0.
+
+    With a = sum J_ij^2 and b = sum J_ij J_ji, |S|^2 = (a + b)/2 and |A|^2 = (a - b)/2.
+    """
+    square, crossed = state.couplings.squares(0)
+    symmetric, other = (math.sqrt(max(0.0, square + sign * crossed)) for sign in (1, -1))
+    if symmetric + other == 0:
+        return None
+    return (symmetric - other) / (symmetric + other)

@@ -25,8 +25,8 @@ from typing import Any, Literal, Protocol, get_args
 import numpy as np
 import torch
 
-from rmsim.learning.epochs import run_epochs
-from rmsim.randomness import checked_seed, fill_normal_, generator
+from rmsim.learning.protocol import run_epochs
+from rmsim.tensors import checked_seed, fill_normal_, generator
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError, NotConvergedError
 from rmtheory.base.statistics import wilson_half_width

@@ -27,7 +27,6 @@ from typing import Any
 import torch
 
 from rmsim.data import Dataset, Samples, load
-from rmsim.device import choose_device, choose_dtype
 from rmsim.learning import (
     Parameters,
     State,
@@ -36,16 +35,8 @@ from rmsim.learning import (
     initialise,
     measure,
 )
-from rmsim.learning.checkpoint import (
-    Checkpoint,
-    demand_same,
-    load_arrays,
-    load_checkpoint,
-    save_arrays,
-    save_checkpoint,
-)
-from rmsim.learning.epochs import learning_of, run_epochs
 from rmsim.learning.presets import preset as preset_named
+from rmsim.learning.protocol import learning_of, run_epochs
 from rmsim.learning.readout import (
     Features,
     LinearReadout,
@@ -53,7 +44,19 @@ from rmsim.learning.readout import (
     checked_features,
     fit_probe,
 )
-from rmsim.learning.run_folder import Folder, Plan, append_record, keep_records
+from rmsim.learning.run_folder import (
+    Checkpoint,
+    Folder,
+    Plan,
+    append_record,
+    demand_same,
+    keep_records,
+    load_arrays,
+    load_checkpoint,
+    save_arrays,
+    save_checkpoint,
+)
+from rmsim.tensors import choose_device, choose_dtype
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError, NotConvergedError, UnreadableDataError
 from rmtheory.base.statistics import wilson_half_width

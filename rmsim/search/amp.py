@@ -29,13 +29,10 @@ from typing import Literal, get_args
 
 import torch
 
-from rmsim.couplings.chains import DenseChain, draw_dense, multiply, runs
-from rmsim.couplings.drawing import sample_numbers
-from rmsim.device import checked_sync_interval, choose_device, choose_dtype
+from rmsim.couplings.chains import DenseChain, draw_dense, multiply, runs, sample_numbers
 from rmsim.dynamics.active import ActiveSet, Callback, Index, PerNetwork, Search
 from rmsim.dynamics.status import Status
 from rmsim.network import Network
-from rmsim.randomness import checked_seed, generator
 from rmsim.search.chain_site import (
     LEAST_VARIANCE,
     Bonds,
@@ -45,7 +42,16 @@ from rmsim.search.chain_site import (
     responses,
     sum_site,
 )
-from rmsim.tensors import Numbers, sign, tensor_of
+from rmsim.tensors import (
+    Numbers,
+    checked_seed,
+    checked_sync_interval,
+    choose_device,
+    choose_dtype,
+    generator,
+    sign,
+    tensor_of,
+)
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 

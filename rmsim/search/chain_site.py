@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import torch
 
-from rmsim.device import cheap_to_read
+from rmsim.tensors import cheap_to_read
 
 #: Least variance: below it a Gaussian field is a sharp one.
 LEAST_VARIANCE = 1e-12

@@ -40,11 +40,9 @@ from functools import lru_cache
 import torch
 
 from rmsim.couplings.chains import DenseChain
-from rmsim.device import checked_sync_interval
 from rmsim.dynamics.active import ActiveSet, Callback, Search
 from rmsim.dynamics.status import SearchResult, Status
 from rmsim.dynamics.sweeps import check_margins
-from rmsim.randomness import checked_seed
 from rmsim.search.amp import (
     MOST_FIELD,
     Messages,
@@ -61,6 +59,7 @@ from rmsim.search.chain_site import (
     log_partition,
     responses,
 )
+from rmsim.tensors import checked_seed, checked_sync_interval
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 

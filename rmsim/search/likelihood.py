@@ -24,7 +24,6 @@ from typing import TypeVar
 import torch
 
 from rmsim.couplings.chains import DenseChain
-from rmsim.device import checked_sync_interval
 from rmsim.dynamics.active import ActiveSet, Callback, PerNetwork
 from rmsim.dynamics.status import SearchResult, Status
 from rmsim.search.amp import (
@@ -41,7 +40,7 @@ from rmsim.search.chain_site import (
     sum_site,
 )
 from rmsim.search.sign_search import SignSearch
-from rmsim.tensors import sign
+from rmsim.tensors import checked_sync_interval, sign
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 

@@ -14,18 +14,17 @@ from typing import Any
 import torch
 
 from rmsim.couplings import Couplings, DenseChain
-from rmsim.device import choose_device, choose_dtype
 from rmsim.dynamics.active import Callback
 from rmsim.dynamics.relaxation import checked_p, drawn_in_parts, random_starts, relax
 from rmsim.dynamics.status import SearchResult, Status, join_results
 from rmsim.dynamics.sweeps import check_margins, checked_update
 from rmsim.network import Network
-from rmsim.randomness import checked_seed
 from rmsim.search.amp import Beliefs, belief_propagation, check_independent, random_fields
 from rmsim.search.dense_bp import dense_belief_propagation
 from rmsim.search.focusing import checked_gamma, checked_y, focus
 from rmsim.search.likelihood import MAX_ITERATIONS, Rate, optimise
 from rmsim.search.reinforced import Schedule, reinforce
+from rmsim.tensors import checked_seed, choose_device, choose_dtype
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 

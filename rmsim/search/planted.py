@@ -60,7 +60,7 @@ def plant(network: Network, random: torch.Generator) -> Planted:
 
     Examples
     --------
-    >>> from rmsim.randomness import generator
+    >>> from rmsim.tensors import generator
     >>> from rmtheory.base.chain import Chain
     >>> sample = plant(Network(50, Chain(1, jd=0.1)), generator(0, 0, 0))
     >>> s = sample.state[0]

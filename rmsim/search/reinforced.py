@@ -21,7 +21,6 @@ from typing import TypeVar
 import torch
 
 from rmsim.couplings.chains import DenseChain
-from rmsim.device import cheap_to_read, checked_sync_interval
 from rmsim.dynamics.active import ActiveSet, Callback
 from rmsim.dynamics.status import SearchResult, Status
 from rmsim.search.amp import (
@@ -33,7 +32,7 @@ from rmsim.search.amp import (
 )
 from rmsim.search.chain_site import LEAST_VARIANCE
 from rmsim.search.sign_search import SignSearch
-from rmsim.tensors import is_up
+from rmsim.tensors import cheap_to_read, checked_sync_interval, is_up
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 

@@ -19,9 +19,8 @@ from rmsim.couplings.chains import DenseChain
 from rmsim.dynamics.active import Callback, Index, PerNetwork, Search
 from rmsim.dynamics.status import SearchResult, Status
 from rmsim.dynamics.sweeps import check_margins, least_margins
-from rmsim.randomness import checked_seed
 from rmsim.search.amp import Products, random_fields
-from rmsim.tensors import sign
+from rmsim.tensors import checked_seed, sign
 from rmtheory.base import checks
 
 #: Standard deviations by which J m may miss the field of the signs.

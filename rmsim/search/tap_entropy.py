@@ -28,15 +28,20 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicHermiteSpline
 
 from rmsim.couplings.chains import DenseChain, draw_dense
-from rmsim.device import choose_device, choose_dtype
 from rmsim.dynamics.status import Status
 from rmsim.dynamics.sweeps import least_margins
 from rmsim.network import Network
-from rmsim.randomness import checked_seed, generator
 from rmsim.search.amp import belief_propagation, check_independent, dense_couplings
 from rmsim.search.methods import find_fixed_point
 from rmsim.search.planted import plant
-from rmsim.tensors import Numbers, checked_states
+from rmsim.tensors import (
+    Numbers,
+    checked_seed,
+    checked_states,
+    choose_device,
+    choose_dtype,
+    generator,
+)
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError, NotConvergedError
 

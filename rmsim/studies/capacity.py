@@ -36,8 +36,7 @@ import torch
 from numpy.typing import NDArray
 
 from rmsim.dynamics.active import ActiveSet, Index, PerNetwork, Search
-from rmsim.randomness import fill_normal_, generator
-from rmsim.tensors import sign_or_neutral
+from rmsim.tensors import fill_normal_, generator, sign_or_neutral
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 

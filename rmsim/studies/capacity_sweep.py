@@ -21,10 +21,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 from scipy.optimize import isotonic_regression
 
-from rmsim.device import choose_device, choose_dtype
 from rmsim.studies.capacity import protocol_named, run_trials
 from rmsim.studies.convergence import batches, sample_range
 from rmsim.sweep import Grid, Sweep, collect
+from rmsim.tensors import choose_device, choose_dtype
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.base.statistics import standard_error

@@ -13,11 +13,9 @@ import torch
 from numpy.typing import NDArray
 
 from rmsim.data import Samples, load
-from rmsim.device import choose_device
 from rmsim.dynamics.sweeps import synchronous
 from rmsim.learning import Parameters, State, infer
 from rmsim.learning.training import accuracies
-from rmsim.randomness import generator
 from rmsim.studies.attractor_paths import (
     Evolve,
     Relax,
@@ -27,6 +25,7 @@ from rmsim.studies.attractor_paths import (
     trajectory_distances,
 )
 from rmsim.studies.trained_networks import epochs_of, plan_of
+from rmsim.tensors import choose_device, generator
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.base.statistics import standard_error

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rmsim.data import Dataset, Samples, load
-from rmsim.device import choose_device
 from rmsim.learning import Parameters, State, infer, initialise, measure
 from rmsim.learning.baselines import (
     MlpParameters,
@@ -33,8 +32,8 @@ from rmsim.learning.baselines import (
     fit_mlp,
     matched_width,
 )
-from rmsim.learning.epochs import learning_of, run_epochs
 from rmsim.learning.presets import preset
+from rmsim.learning.protocol import learning_of, run_epochs
 from rmsim.learning.readout import (
     Features,
     ProbeParameters,
@@ -43,6 +42,7 @@ from rmsim.learning.readout import (
 )
 from rmsim.learning.run_folder import Plan
 from rmsim.learning.training import accuracies, binomial_error
+from rmsim.tensors import choose_device
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.base.statistics import standard_error
 

@@ -174,7 +174,7 @@ def environments_of(tasks: Sequence[Task]) -> list[dict[str, str]]:
     environments: list[dict[str, str]] = []
     for compute, device in sorted(places):
         if device != "cpu" and takes_device(load_compute(compute)):
-            from rmsim.device import gpu_environments  # torch, which other sweeps do without
+            from rmsim.tensors import gpu_environments  # torch, which other sweeps do without
 
             environments += [one for one in gpu_environments(device) if one not in environments]
     return environments

@@ -31,8 +31,7 @@ from figures.engine.making import (
 from figures.report.collecting import Results
 from figures.report.publishing import RESULTS
 from rmsim.data import mnist
-from rmsim.learning.checkpoint import load_checkpoint
-from rmsim.learning.run_folder import Folder, append_record, read_log
+from rmsim.learning.run_folder import Folder, append_record, load_checkpoint, read_log
 from rmsim.learning.training import load_probe
 from rmsim.sweep import Serial, collect, run_sweep
 from rmsim.sweep.directory import Directory

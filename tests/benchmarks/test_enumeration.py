@@ -15,8 +15,8 @@ from rmsim.enumeration import distance_histogram, draw_couplings, enumerate_fixe
 from rmsim.enumeration.branch_and_bound import greedy_order, search
 from rmsim.enumeration.overlaps import Array, coupling_matrix
 from rmsim.network import Network
-from rmsim.randomness import generator
 from rmsim.search.planted import pair_flips, plant, single_flips
+from rmsim.tensors import generator
 from rmtheory.base.chain import Chain
 
 

@@ -144,4 +144,4 @@ def test_the_way_of_train_is_as_the_page_says(
     capsys.readouterr()
     assert codes == [0]
     assert set(files) <= _listed("rmsim train")
-    assert len(files) <= 30
+    assert len(files) <= 20

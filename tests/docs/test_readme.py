@@ -142,7 +142,7 @@ def test_pages_do_not_speak_of_somebodys_machine() -> None:
 
 
 #: Modules that are public as such; everything else is public through a package's ``__all__``.
-_MODULES = {"rmtheory.base.statistics", "rmsim.randomness", "rmsim.studies.compare"}
+_MODULES = {"rmtheory.base.statistics", "rmsim.tensors", "rmsim.studies.compare"}
 
 
 def test_pages_import_public_names_only() -> None:

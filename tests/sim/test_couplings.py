@@ -27,9 +27,9 @@ from rmsim.couplings import (
 )
 from rmsim.couplings.chains import symmetrise_
 from rmsim.couplings.rows import Part
-from rmsim.device import memory_of
 from rmsim.network import Network
 from rmsim.search import belief_propagation
+from rmsim.tensors import memory_of
 from rmtheory import Chain
 from rmtheory.base.errors import InvalidInputError
 

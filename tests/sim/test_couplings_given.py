@@ -12,9 +12,9 @@ from rmsim.couplings import draw, draw_dense, draw_diluted
 from rmsim.dynamics import relax
 from rmsim.enumeration import enumerate_fixed_points, enumerate_samples
 from rmsim.network import Network
-from rmsim.randomness import generator
 from rmsim.search import find_fixed_point
 from rmsim.search.planted import plant
+from rmsim.tensors import generator
 from rmtheory import Chain
 from rmtheory.base.errors import InvalidInputError
 

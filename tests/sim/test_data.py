@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from rmsim.data import entangled, mnist
-from rmsim.data.dataset import Dataset, Samples
+from rmsim.data import dataset, mnist
+from rmsim.data.dataset import Dataset, Samples, entangled_mnist
 from rmsim.data.download import VARIABLE
-from rmsim.data.entangled import entangled_mnist
 from rmsim.data.mnist import load_images
 from rmtheory.base.errors import InvalidInputError, UnreadableDataError
 from rmtheory.runtime.untrusted import read_npz
@@ -113,36 +112,36 @@ def test_a_linear_classifier_does_poorly_but_far_better_than_chance() -> None:
 
 
 def test_sign_of_zero_is_minus_one_in_data() -> None:
-    weights = entangled.projection(4, 3)
+    weights = dataset.projection(4, 3)
     pixels = np.zeros((1, 4), np.uint8)
-    assert entangled.entangle(pixels, weights).tolist() == [[-1, -1, -1]]
+    assert dataset.entangle(pixels, weights).tolist() == [[-1, -1, -1]]
 
 
 def test_a_sign_that_rounding_decides_is_refused() -> None:
     weights = np.array([[1.0, -1.0]])
     with pytest.raises(UnreadableDataError, match="field 0 of input 1 is lost in rounding"):
-        entangled.entangle(np.array([[1, 2], [7, 7]], np.uint8), weights)
+        dataset.entangle(np.array([[1, 2], [7, 7]], np.uint8), weights)
 
 
 def test_packed_files_come_back_and_damaged_ones_do_not(tmp_path: Path) -> None:
     data = entangled_mnist().first(7, 3)
     path = tmp_path / "packed.npz"
-    entangled.write_packed(data, path)
-    assert entangled.read_packed(path).checksum == data.checksum
+    dataset.write_packed(data, path)
+    assert dataset.read_packed(path).checksum == data.checksum
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
     with pytest.raises(UnreadableDataError, match=r"packed\.npz is not an npz archive"):
-        entangled.read_packed(path)
+        dataset.read_packed(path)
     np.savez(path, train_bits=np.zeros(3, np.uint8), train_labels=np.zeros(7, np.uint8),
              test_bits=np.zeros(38, np.uint8), test_labels=np.zeros(3, np.uint8))  # fmt: skip
     with pytest.raises(UnreadableDataError, match="train_bits must be 88 bytes for 7 labels"):
-        entangled.read_packed(path)
+        dataset.read_packed(path)
 
 
 @pytest.mark.skipif(VARIABLE not in os.environ, reason="RMSIM_DATA names no folder with MNIST")
 def test_entangled_mnist_is_made_again_to_the_bit() -> None:
-    made = entangled.entangled_from(load_images("mnist", download=False))
-    assert made.checksum == entangled.SHA256
+    made = dataset.entangled_from(load_images("mnist", download=False))
+    assert made.checksum == dataset.ENTANGLED_SHA256
 
 
 # npz without pickle

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from rmsim.device import checked_sync_interval, gpu_environments
+from rmsim.tensors import checked_sync_interval, gpu_environments
 from tests.device_cases import CASES, INTERVAL, Case
 from tests.pretend_device import CUDA, DeviceTensor, fetched, pretend_device
 

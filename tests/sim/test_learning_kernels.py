@@ -7,9 +7,9 @@ import torch
 
 from rmsim.couplings import DenseChain
 from rmsim.learning import State, Wiring, batch_step, infer, initialise, train_epoch
-from rmsim.learning.flips import Flips, by_columns
+from rmsim.learning.phases import Flips, by_columns
+from rmsim.learning.plasticity import has_inference_kernel, has_kernel, recurrent_rows
 from rmsim.learning.presets import dense_recipe, sparse_recipe
-from rmsim.learning.sparse import has_inference_kernel, has_kernel, recurrent_rows
 from tests.learning_cases import task
 
 pytestmark = pytest.mark.numerical

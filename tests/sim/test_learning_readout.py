@@ -15,7 +15,7 @@ from rmsim.learning.readout import (
     fit_perceptron,
     fit_probe,
 )
-from rmsim.randomness import generator
+from rmsim.tensors import generator
 from rmtheory.base.errors import InvalidInputError, NotConvergedError
 
 pytestmark = pytest.mark.numerical

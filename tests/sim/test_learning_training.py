@@ -16,9 +16,8 @@ import torch
 
 from rmsim.data import Dataset
 from rmsim.learning import epoch_order, initialise, train_epoch
-from rmsim.learning.checkpoint import load_checkpoint
 from rmsim.learning.readout import ProbeParameters
-from rmsim.learning.run_folder import Folder, Plan, append_record
+from rmsim.learning.run_folder import Folder, Plan, append_record, load_checkpoint
 from rmsim.learning.training import Progress, evaluate, load_probe, train, train_probe
 from rmtheory.base.errors import InvalidInputError, NotConvergedError, UnreadableDataError
 from tests.training_runs import DATA, METRICS, plan, same, timeless, trained

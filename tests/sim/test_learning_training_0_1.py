@@ -13,8 +13,7 @@ import pytest
 
 from rmsim.data import load
 from rmsim.learning import epoch_order, train_epoch
-from rmsim.learning.checkpoint import load_checkpoint
-from rmsim.learning.run_folder import Folder, Plan
+from rmsim.learning.run_folder import Folder, Plan, load_checkpoint
 from rmsim.learning.training import evaluate, load_probe, train
 from tests.training_runs import METRICS, same
 

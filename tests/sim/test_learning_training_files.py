@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from rmsim.data import load, synthetic
-from rmsim.learning.checkpoint import load_checkpoint
-from rmsim.learning.run_folder import Folder, Plan
+from rmsim.learning.run_folder import Folder, Plan, load_checkpoint
 from rmsim.learning.training import Progress, train
 from rmtheory.base.errors import InvalidInputError, StorageError, UnreadableDataError
 from tests.training_runs import DATA, plan, same, trained

@@ -8,7 +8,6 @@ from scipy import stats
 
 from rmsim.enumeration import distances_from, enumerate_fixed_points
 from rmsim.network import Network
-from rmsim.randomness import generator
 from rmsim.search.planted import (
     neighbours_at,
     pair_flips,
@@ -16,6 +15,7 @@ from rmsim.search.planted import (
     single_flips,
 )
 from rmsim.studies import compare
+from rmsim.tensors import generator
 from rmtheory.base import statistics
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import InvalidInputError

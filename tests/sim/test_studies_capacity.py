@@ -12,7 +12,6 @@ import xarray as xr
 from scipy.interpolate import make_smoothing_spline
 
 from rmsim.cli import run
-from rmsim.randomness import generator
 from rmsim.studies.capacity import (
     PROTOCOLS,
     learn_batch,
@@ -34,6 +33,7 @@ from rmsim.studies.capacity_sweep import (
     sweep_of,
 )
 from rmsim.sweep import Serial, run_sweep
+from rmsim.tensors import generator
 from rmtheory import InvalidInputError
 
 pytestmark = pytest.mark.numerical

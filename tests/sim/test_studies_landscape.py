@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from rmsim.randomness import generator
 from rmsim.studies.attractor_paths import (
     Displacement,
     curvature,
@@ -17,6 +16,7 @@ from rmsim.studies.attractor_paths import (
     path,
     trajectory_distances,
 )
+from rmsim.tensors import generator
 from rmtheory import InvalidInputError, NotConvergedError
 
 pytestmark = pytest.mark.numerical
