@@ -32,7 +32,9 @@ app = typer.Typer(
 def figures(
     names: Annotated[
         list[str],
-        typer.Argument(metavar="NAME...", help="Figures by name, all; report; list; publish."),
+        typer.Argument(
+            metavar="NAME...", help="Figures by name, all; report; list; claims; publish."
+        ),
     ],
     scale: Annotated[
         str, typer.Option(metavar="tiny|quick|paper", help="How much work to put in.")
@@ -64,11 +66,17 @@ def figures(
             help="Where simulations run: auto, cpu, cuda (one process for each GPU) or cuda:0.",
         ),
     ] = "cpu",
+    json: Annotated[bool, typer.Option("--json", help="With claims: print them as JSON.")] = False,
+    claim: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="With claims: this one, in full.")
+    ] = None,
 ) -> int:
     """Compute, store and plot figures; what is stored and up to date is not made again.
 
     The name report, alone or after others, writes report.html: all figures, and every number of
     the paper against ours. The name publish also brings the tables of README and docs up to date.
+    The name claims lists every claim of the paper with our number and the verdict: those of the
+    figures in --out, and the published ones where there are none.
 
     Example: python -m figures annealed report --scale paper --out /tmp/figures
     """
@@ -80,6 +88,11 @@ def figures(
         for figure in FIGURES.values():
             typer.echo(f"{figure.name:{width}}  {figure.title}")
         return 0
+    if names == ["claims"]:
+        return _claims(out, json, claim)
+    if json or claim is not None:
+        option, value = ("json", "True") if json else ("id", str(claim))
+        raise InvalidInputError(option, value, "an option of the name claims alone")
     wanted = [name for name in names if name not in ("report", "publish")]
     chosen = [figure.name for figure in select(wanted)]
     parse_scale(scale)
@@ -182,10 +195,42 @@ def _announce(
         )
 
 
+def _claims(folder: Path, json: bool, wanted: str | None) -> int:
+    """Print the claims, or all that is known of one."""
+    from difflib import get_close_matches
+    from json import dumps
+
+    from figures.claims import CLAIMS
+    from figures.paper.registry import FIGURES, current_keys
+    from figures.report import gather
+    from figures.report.publishing import published
+
+    results = gather(folder, FIGURES).results.over(published(), current_keys())
+    if wanted is not None:
+        by_id = {claim.id: claim for claim in CLAIMS}
+        if wanted not in by_id:
+            near = get_close_matches(wanted, by_id, 3, 0.3)
+            known = f"an id that 'python -m figures claims' lists, such as {', '.join(near)}"
+            raise InvalidInputError("id", wanted, known if near else known.partition(", such")[0])
+        known = results.described(by_id[wanted])
+        if json:
+            typer.echo(dumps(known, indent=1, ensure_ascii=False, allow_nan=False))
+        else:
+            for name, value in known.items():
+                if value not in ("", None):
+                    typer.echo(f"{name:9} {value}")
+    elif json:
+        typer.echo(results.claims_json(), nl=False)
+    else:
+        for claim in CLAIMS:
+            judged = results.judged(claim)
+            typer.echo(f"{claim.id}: {judged.text}{f' ({judged.ours})' if judged.ours else ''}")
+    return 0
+
+
 def _report(folder: Path, publish: bool) -> int:
     """Write the report; 1 if a figure failed, since the page then lacks something."""
-    from figures.engine.figure import Scale
-    from figures.paper.registry import FIGURES
+    from figures.paper.registry import FIGURES, current_keys
     from figures.report import gather, write
 
     report = gather(folder, FIGURES)
@@ -194,8 +239,7 @@ def _report(folder: Path, publish: bool) -> int:
     if publish:
         from figures.report.publishing import publish as write_pages
 
-        current = {key for f in FIGURES.values() for scale in Scale for key in f.keys(scale)}
-        paths, dropped = write_pages(report.results, current)
+        paths, dropped = write_pages(report.results, current_keys())
         for path in paths:
             typer.echo(f"published: {path}")
         for name in dropped:

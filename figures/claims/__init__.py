@@ -7,10 +7,12 @@ the README. Hyperparameters are inputs and are not listed: they are presets of t
 from figures.claims.algorithms import ALGORITHMS
 from figures.claims.capacity import CAPACITY
 from figures.claims.claim import (
-    AGREEMENT,
-    RESOLUTION,
+    POWER,
+    SIGNIFICANCE,
     Claim,
+    Grant,
     Judged,
+    Kind,
     Ours,
     Relation,
     Verdict,
@@ -37,12 +39,14 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
 CLAIMS: tuple[Claim, ...] = tuple(claim for claims in SECTIONS.values() for claim in claims)
 
 __all__ = [
-    "AGREEMENT",
     "CLAIMS",
-    "RESOLUTION",
+    "POWER",
     "SECTIONS",
+    "SIGNIFICANCE",
     "Claim",
+    "Grant",
     "Judged",
+    "Kind",
     "Ours",
     "Relation",
     "Verdict",

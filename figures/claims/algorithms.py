@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
+from figures.claims import grants
 from figures.claims.claim import (
     At,
     Claim,
@@ -183,7 +184,7 @@ ALGORITHMS = (
         "1",
         "thresholds",
         _SearchAt("rbp .01", 0.35),
-        tolerance=0.05,
+        grant=grants.RELIABLY,
         note=_NO_SIZES,
     ),
     Claim(
@@ -194,10 +195,11 @@ ALGORITHMS = (
         "0.35",
         "thresholds",
         _Search("rbp .01"),
-        note=_NO_SIZES,
-        why=(
-            "It depends on the speed dr of the reinforcement, which the paper does not give: "
-            "panel (d) of the figure."
+        relation=Relation.BELOW,
+        grant=grants.ROUNDED_HUNDREDTHS,
+        note=(
+            f"{_NO_SIZES} The threshold depends on the speed dr of the reinforcement, which the "
+            "paper does not give: panel (d) of the figure."
         ),
         headline=True,
     ),
@@ -219,7 +221,9 @@ ALGORITHMS = (
         "0.5",
         "thresholds",
         _Search("likelihood"),
-        note=_NO_SIZES,
+        relation=Relation.BELOW,
+        grant=grants.ROUNDED_TENTHS,
+        note=f"Read as: at least half of the networks are solved from J_D = 0.5 on. {_NO_SIZES}",
         why="The paper gives neither the size nor the number of the steps.",
         headline=True,
     ),
@@ -231,10 +235,12 @@ ALGORITHMS = (
         "0.8",
         "dynamics_threshold",
         _Threshold(),
-        note=_NO_SIZES,
-        why=(
-            "The paper gives neither N nor the number of sweeps; panel (c) of the figure shows "
-            "how the 50 % point depends on both."
+        relation=Relation.BELOW,
+        grant=grants.ROUNDED_TENTHS,
+        note=(
+            "Read as: at least half of the networks converge from J_D = 0.8 on. The paper gives "
+            "neither N nor the number of sweeps; panel (c) of the figure shows how the 50 % point "
+            "depends on both."
         ),
         headline=True,
     ),
@@ -246,7 +252,7 @@ ALGORITHMS = (
         "1",
         "dynamics_threshold",
         _Success(),
-        tolerance=0.05,
+        grant=grants.RELIABLY,
         note=_NO_SIZES,
     ),
     Claim(
@@ -280,7 +286,7 @@ ALGORITHMS = (
         "1",
         "dynamics_threshold",
         _Chain(0.8),
-        tolerance=0.05,
+        grant=grants.RELIABLY,
         note=_NO_SIZES,
     ),
     _iterations("clamped", "sweeps"),

@@ -9,9 +9,11 @@ from itertools import pairwise
 import numpy as np
 import xarray as xr
 
+from figures.claims import grants
 from figures.claims.claim import (
     At,
     Claim,
+    Kind,
     Ours,
     Relation,
     difference,
@@ -138,6 +140,7 @@ def _gain(deep: int, shallow: int, protocol: str, note: str) -> Claim:
         _SlopeGain(protocol, deep, shallow),
         relation=Relation.ABOVE,
         note=note,
+        kind=Kind.RECONSTRUCTED if protocol == "reconstruction" else None,
         headline=True,
     )
 
@@ -168,7 +171,8 @@ CAPACITY = (
             "1",
             "capacity",
             _Linear(layers),
-            tolerance=0.0,
+            grant=grants.LINEAR,
+            kind=Kind.RECONSTRUCTED,
             note=_RECONSTRUCTION,
         )
         for layers in (2, 3, 5, 7)
@@ -182,7 +186,8 @@ CAPACITY = (
         "capacity",
         _Overlap(0),
         relation=Relation.SIMILAR,
-        tolerance=0.1,
+        grant=grants.DECORRELATED,
+        kind=Kind.RECONSTRUCTED,
         note=_RECONSTRUCTION,
     ),
     Claim(
@@ -194,6 +199,7 @@ CAPACITY = (
         "capacity",
         _Overlap(-1),
         relation=Relation.ABOVE,
+        kind=Kind.RECONSTRUCTED,
         note=f"'Closely' is taken as 1 − ε. {_RECONSTRUCTION}",
     ),
     Claim(
@@ -205,6 +211,7 @@ CAPACITY = (
         "capacity",
         least_step,
         relation=Relation.ABOVE,
+        kind=Kind.RECONSTRUCTED,
         note=_RECONSTRUCTION,
     ),
 )

@@ -9,29 +9,43 @@ Readers: how a claim finds its number in a data set.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
 import numpy as np
 import xarray as xr
 
-#: Deviations of at most so many errors agree.
-AGREEMENT = 3.0
+#: A claim is violated, and an inequality or a similarity confirmed, by more than so many errors.
+SIGNIFICANCE = 3.0
 
-#: An inequality, or a similarity, is confirmed if it holds by at least so many errors.
-RESOLUTION = 2.0
+#: An equality is confirmed only if our error is at most this fraction of what is granted.
+POWER = 0.5
 
 
 class Relation(StrEnum):
     """What the paper says of the quantity and its number."""
 
     EQUAL = "="
-    #: Equal as far as it matters ('little impact', 'comparable'): the tolerance says how far.
+    #: Equal as far as it matters ('little impact', 'comparable'): the grant says how far.
     SIMILAR = "≈"
     ABOVE = ">"
     BELOW = "<"
+
+
+class Kind(StrEnum):
+    """What sort of statement a claim is."""
+
+    NUMBER = "printed number"
+    INEQUALITY = "inequality"
+    #: Words such as 'comparable' or 'drastic', to which the table of grants gives a number.
+    WORDS = "words"
+    #: Some constant of ours was fitted to this number: agreement is no evidence.
+    RECONSTRUCTED = "reconstructed"
+    #: Decided by the theory alone, mostly for N → ∞.
+    THEORY = "theory"
 
 
 class Verdict(StrEnum):
@@ -39,12 +53,26 @@ class Verdict(StrEnum):
 
     AGREES = "agrees"
     DIFFERS = "differs"
-    #: We have a number, and its error is too large to say.
-    UNRESOLVED = "not resolved at this scale"
+    #: The number is reproduced, by constants that were fitted to it.
+    RECONSTRUCTED = "reconstructed"
+    #: An inequality whose edge is within our error.
+    UNRESOLVED = "not resolved"
+    #: An equality that our error is too large to test.
+    NO_POWER = "error too large"
     #: The figure was made, at a scale that does not reach the size or the epochs of the claim.
     UNTESTED = "not tested at this scale"
+    #: The data of the claim are not at hand.
+    ABSENT = "data absent"
     #: The figure was not made, or none of ours measures this.
     NOT_RUN = "not run"
+
+
+@dataclass(frozen=True)
+class Grant:
+    """How far our number may be from that of a claim, and why; fixed before the run."""
+
+    amount: float
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -73,6 +101,16 @@ class Ours:
         return f"{self.value:.{decimals}f} ± {self.error:.{decimals}f}"
 
 
+#: Why half a unit of the last digit is granted, or nothing.
+ROUNDING = "rounding of the printed digits"
+STRICT = "a strict inequality"
+
+#: Data sets that the theory computes.
+_THEORY = frozenset({"annealed", "stability", "local_curves", "phase_diagram"})
+
+#: Data set -> figure that makes it, where they are called differently.
+FIGURE_OF = {"local_curves": "local_entropies", "self_coupling": "role_of_jd"}
+
 #: Returns our value, or None where the data set does not hold it.
 Reader = Callable[[xr.Dataset], Ours | None]
 
@@ -99,9 +137,14 @@ class Claim:
         Reads ours off the data set; None if no experiment of ours measures it.
     relation : Relation
         Whether the paper says equal, similar, above or below.
-    tolerance : float, optional
-        Instead of half a unit of the last digit, where the paper says more or less than that. The
-        report prints it.
+    grant : Grant, optional
+        From the table :mod:`figures.claims.grants`. Without one, half a unit of the last digit is
+        granted to an equality and nothing to an inequality.
+    kind : Kind, optional
+        By default theory by its data set, else words if the printed text has no digit, else a
+        number or an inequality.
+    absent : str
+        Why the data are not at hand, if they are not.
     why : str
         Why ours differs, where we know; shown only if it does.
     note : str
@@ -118,7 +161,9 @@ class Claim:
     data: str
     read: Reader | None
     relation: Relation = Relation.EQUAL
-    tolerance: float | None = None
+    grant: Grant | None = None
+    kind: Kind | None = None
+    absent: str = ""
     why: str = ""
     note: str = ""
     headline: bool = False
@@ -126,8 +171,44 @@ class Claim:
     def __post_init__(self) -> None:
         if (self.read is None) != (not self.data):
             raise ValueError(f"{self.key}: a reader needs a data set, and a data set a reader")
-        if self.relation is Relation.SIMILAR and not self.tolerance:
-            raise ValueError(f"{self.key}: similar within what? the tolerance must be positive")
+        if self.relation is Relation.SIMILAR and not (self.grant and self.grant.amount):
+            raise ValueError(f"{self.key}: similar within what? the grant must be positive")
+
+    @property
+    def id(self) -> str:
+        """The key without blanks, for the command line.
+
+        Examples
+        --------
+        >>> Claim("5-95 % of x", "a", "7", "here", "7", "data", lambda data: None).id
+        '5-95-of-x'
+        """
+        return re.sub(r"[^\w.]+", "-", self.key).strip("-")
+
+    @property
+    def sort(self) -> Kind:
+        """What sort of statement it is."""
+        if self.kind is not None:
+            return self.kind
+        if self.data in _THEORY:
+            return Kind.THEORY
+        if not any(sign.isdigit() for sign in self.printed):
+            return Kind.WORDS
+        return Kind.NUMBER if self.relation is Relation.EQUAL else Kind.INEQUALITY
+
+    @property
+    def command(self) -> str:
+        """What makes the data that decide it; empty if no experiment of ours does."""
+        figure = FIGURE_OF.get(self.data, self.data)
+        return f"python -m figures {figure} --scale paper" if figure else ""
+
+    @property
+    def needs(self) -> str:
+        """The sizes without which it is not decided, as far as the reader fixes them."""
+        return "; ".join(
+            f"{_SYMBOLS.get(name, name)} {'≥' if least else '='} {', '.join(values)}"
+            for (name, least), values in _required(self.read).items()
+        )
 
     @property
     def number(self) -> float:
@@ -137,9 +218,16 @@ class Claim:
     @property
     def slack(self) -> float:
         """How far a number may be from the printed one and still be it."""
-        if self.tolerance is not None:
-            return self.tolerance
+        if self.grant is not None:
+            return self.grant.amount
         return self._rounding if self.relation is Relation.EQUAL else 0.0
+
+    @property
+    def reason(self) -> str:
+        """Why so much is granted."""
+        if self.grant is not None:
+            return self.grant.reason
+        return ROUNDING if self.relation is Relation.EQUAL else STRICT
 
     @property
     def _rounding(self) -> float:
@@ -155,7 +243,7 @@ class Claim:
         --------
         >>> import dataclasses
         >>> claim = Claim("k", "a", "7", "here", "7", "data", lambda data: None)
-        >>> claim.granted, dataclasses.replace(claim, tolerance=2).granted
+        >>> claim.granted, dataclasses.replace(claim, grant=Grant(2, "an example")).granted
         ('', '± 2 granted')
         """
         if self.relation is Relation.SIMILAR:
@@ -200,32 +288,42 @@ class Judged:
 
     @property
     def resolved(self) -> bool:
-        """Whether our error is small enough to say something.
+        """Whether our error is small enough to confirm what is not violated.
 
-        A number may be compared whatever its error; of an inequality nothing is said by a value
-        within :data:`RESOLUTION` errors of its edge, and so of both edges of a similarity.
+        An equality needs an error of at most :data:`POWER` times what is granted: a number that
+        would be compatible with almost anything confirms nothing. Of an inequality nothing is said
+        by a value within :data:`SIGNIFICANCE` errors of its edge, and so of both edges of a
+        similarity.
         """
         if self.ours is None:
             return False
-        if self.claim.relation is Relation.EQUAL or self.sigmas > AGREEMENT:
-            return True
+        slack = self.claim.slack * (1 + 1e-9)
+        if self.claim.relation is Relation.EQUAL:
+            return self.ours.error <= POWER * slack
         gap = self.ours.value - self.claim.number
         signed = {Relation.ABOVE: gap, Relation.BELOW: -gap}.get(self.claim.relation, -abs(gap))
-        margin = signed + self.claim.slack * (1 + 1e-9)
-        return margin >= RESOLUTION * self.ours.error
+        return signed + slack >= SIGNIFICANCE * self.ours.error
 
     @property
     def verdict(self) -> Verdict:
-        """Agrees if the violation is at most :data:`AGREEMENT` errors."""
+        """Differs if violated by more than :data:`SIGNIFICANCE` errors; see :attr:`resolved`."""
+        claim = self.claim
         if self.ours is None:
-            return Verdict.UNTESTED if self.run and self.claim.read else Verdict.NOT_RUN
+            if claim.absent:
+                return Verdict.ABSENT
+            return Verdict.UNTESTED if self.run and claim.read else Verdict.NOT_RUN
+        if self.sigmas > SIGNIFICANCE:
+            return Verdict.DIFFERS
         if not self.resolved:
-            return Verdict.UNRESOLVED
-        return Verdict.AGREES if self.sigmas <= AGREEMENT else Verdict.DIFFERS
+            return Verdict.NO_POWER if claim.relation is Relation.EQUAL else Verdict.UNRESOLVED
+        return Verdict.RECONSTRUCTED if claim.sort is Kind.RECONSTRUCTED else Verdict.AGREES
 
     @property
     def text(self) -> str:
-        """The verdict in words: how far it differs."""
+        """The verdict in words: how far it differs, or which error is too large."""
+        if self.ours is not None and self.verdict is Verdict.NO_POWER:
+            granted = self.claim.slack
+            return f"{Verdict.NO_POWER}: {self.ours.error:.2g} where {granted:.2g} is granted"
         if self.ours is None or self.verdict is not Verdict.DIFFERS:
             return str(self.verdict)
         if self.sigmas < 1000:
@@ -234,9 +332,10 @@ class Judged:
 
     @property
     def remark(self) -> str:
-        """The note, and the reason where it differs."""
-        reason = self.claim.why if self.verdict is Verdict.DIFFERS else ""
-        return " ".join(part for part in (self.claim.note, reason) if part)
+        """The note, and the reason where it differs or where the data are absent."""
+        reasons = {Verdict.DIFFERS: self.claim.why, Verdict.ABSENT: self.claim.absent}
+        parts = (self.claim.note, reasons.get(self.verdict, ""))
+        return " ".join(part for part in parts if part)
 
 
 def judge(claim: Claim, data: xr.Dataset | None) -> Judged:
@@ -306,6 +405,43 @@ def select(data: xr.Dataset, where: Mapping[str, Any]) -> xr.Dataset | None:
         if coordinate.ndim == 1:
             data = data.isel({str(coordinate.dims[0]): int(found[0])})
     return data
+
+
+#: Fields of readers that say which sizes they need: name -> coordinate, and whether larger do too.
+_SIZES = {
+    **{name: (name, False) for name in ("n", "layers", "epochs", "epoch", "dataset", "jd", "lam")},
+    "least_n": ("n", True),
+}
+
+
+def _required(read: object) -> dict[tuple[str, bool], list[str]]:
+    """Return the sizes that a reader, or what it is made of, fixes."""
+    required: dict[tuple[str, bool], list[str]] = {}
+
+    def note(name: str, value: object) -> None:
+        text = value if isinstance(value, str) else f"{value:g}"
+        values = required.setdefault(_SIZES[name], [])
+        if text not in values:
+            values.append(text)
+
+    def walk(part: object) -> None:
+        if isinstance(part, tuple):
+            for one in part:
+                walk(one)
+        elif isinstance(part, Mapping):
+            for name, value in part.items():
+                if name in _SIZES:
+                    note(name, value)
+        elif is_dataclass(part):
+            for one in fields(part):
+                value = getattr(part, one.name)
+                if one.name in _SIZES and value:
+                    note(one.name, value)
+                else:
+                    walk(value)
+
+    walk(read)
+    return required
 
 
 #: Coordinate -> its symbol in the report.

@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 from scipy.interpolate import CubicHermiteSpline
 
+from figures.claims import grants
 from figures.claims.claim import (
     At,
     Claim,
@@ -95,7 +96,7 @@ def _tight(layers: int) -> Claim:
         "0",
         "stability",
         at("exponent_gap", few_layers=layers, few_jd=0.1),
-        tolerance=1e-9,
+        grant=grants.ARITHMETIC_EXPONENT,
         # 'L = 2' is no value of the quantity.
         relation=Relation.SIMILAR,
     )
@@ -110,7 +111,7 @@ ENTROPY = (
         "0",
         "annealed",
         at("entropy_by_jd", lam_curve=0.0, jd=0.0),
-        tolerance=1e-12,
+        grant=grants.ARITHMETIC_ENTROPY,
     ),
     Claim(
         "entropy grows with jd",
@@ -155,19 +156,19 @@ ENTROPY = (
         "0",
         "counts",
         _Network("count", 0.0),
-        tolerance=0.0,
+        grant=grants.EXACT,
         why="Erratum 8: the mean number is exactly 1 for every N.",
         headline=True,
     ),
     Claim(
         "mean number",
         "E[Z], exact, over (2H(−J_D))^N as N grows, one layer, J_D = 0.4",
-        "→ 1",
-        f"{_SM_A}, tightness: E[Z] ≃ (2H(−J_D))^N",
+        "E[Z] → (2H(−J_D))^N",
+        f"{_SM_A}, tightness",
         "1",
         "stability",
         At("mean_ratio", {"few_jd": 0.4}, ("large_n",)),
-        tolerance=0.0,
+        grant=grants.EXACT,
         note="At N = 20 it is enumerated: panel (b) of the figure counts.",
         why="Erratum 5: of exponential order only; the ratio tends to exp(J_D r/2), not to 1.",
     ),
@@ -181,7 +182,7 @@ ENTROPY = (
         "1",
         "stability",
         at("ratio_limit", few_jd=0.4),
-        tolerance=0.0,
+        grant=grants.EXACT,
         note="At N = 20 it is enumerated: panel (c) of the figure counts.",
         why="Erratum 7: the limit is finite and above 1; only the exponent is tight.",
         headline=True,
@@ -204,7 +205,7 @@ ENTROPY = (
         "0",
         "stability",
         at("saddles", few_jd=0.1),
-        tolerance=0.0,
+        grant=grants.EXACT,
         note="A search on a grid: none found is no proof that there is none.",
     ),
     Claim(
@@ -235,7 +236,7 @@ ENTROPY = (
         "0",
         "stability",
         gap_to_one_layer,
-        tolerance=1e-8,
+        grant=grants.ARITHMETIC_COEFFICIENT,
     ),
 )
 
@@ -419,7 +420,7 @@ GEOMETRY = (
         "0",
         "single_sample_rm",
         _around("planted"),
-        tolerance=0.0,
+        grant=grants.EXACT,
     ),
     Claim(
         "accessible fixed points",
@@ -464,7 +465,7 @@ GEOMETRY = (
         "1",
         "local_curves",
         share_with_y,
-        tolerance=0.0,
+        grant=grants.EXACT,
     ),
     Claim(
         "y exceeds one",
@@ -505,9 +506,8 @@ GEOMETRY = (
         "0.45",
         "phase_diagram",
         _Critical("lam", -1),
-        tolerance=0.005,
+        grant=grants.ROUNDED_HUNDREDTHS,
         relation=Relation.BELOW,
-        note="Half a unit of the last digit is granted, as to a number.",
         headline=True,
     ),
     Claim(
@@ -518,7 +518,7 @@ GEOMETRY = (
         "1",
         "local_curves",
         end_over_typical,
-        tolerance=0.001,
+        grant=grants.CONTINUED,
     ),
     Claim(
         "plateau",
@@ -528,7 +528,7 @@ GEOMETRY = (
         "0",
         "local_curves",
         slope_at_the_end,
-        tolerance=0.0,
+        grant=grants.EXACT,
         why="Erratum 18: S_a is reached with a finite slope.",
     ),
     Claim(
@@ -539,7 +539,7 @@ GEOMETRY = (
         "0",
         "local_curves",
         largest_at_zero,
-        tolerance=1e-6,
+        grant=grants.VANISHES,
     ),
     _monotone(1, 0.05, 0.0, up=False),
     _monotone(1, 0.1, 0.0, up=True),

@@ -81,3 +81,8 @@ def parse_scale(text: str) -> Scale:
         return Scale(text)
     except ValueError:
         raise InvalidInputError("scale", text, f"one of {', '.join(Scale)}") from None
+
+
+def current_keys() -> set[str]:
+    """Return the keys of what the figures of today compute, at every scale."""
+    return {key for figure in FIGURES.values() for scale in Scale for key in figure.keys(scale)}

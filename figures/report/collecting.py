@@ -102,8 +102,42 @@ class Results:
         }
         return Results({**numbers, **self.numbers}, dict(sorted({**kept, **self.runs}.items())))
 
+    def described(self, claim: Claim) -> dict[str, Any]:
+        """Return all that is known of a claim, as plain values that JSON can hold."""
+        judged, run = self.judged(claim), self.runs.get(claim.data)
+        ours = judged.ours
+        return {
+            "id": claim.id,
+            "section": next(title for title, claims in SECTIONS.items() if claim in claims),
+            "quantity": claim.quantity,
+            "printed": claim.printed,
+            "where": claim.where,
+            "relation": str(claim.relation),
+            "number": claim.number,
+            "granted": claim.slack,
+            "reason": claim.reason,
+            "class": str(claim.sort),
+            "needs": claim.needs,
+            "command": claim.command,
+            "value": None if ours is None else ours.value,
+            "error": None if ours is None else ours.error,
+            "at": "" if ours is None else ours.at,
+            "scale": "" if run is None else run.scale,
+            "seed": "" if run is None else run.seed,
+            "commit": "" if run is None else run.commit,
+            "date": "" if run is None else run.date,
+            "verdict": str(judged.verdict),
+            "text": judged.text,
+            "remark": judged.remark,
+        }
+
+    def claims_json(self) -> str:
+        """Return all claims with their verdicts as JSON."""
+        claims = [self.described(claim) for claim in CLAIMS]
+        return json.dumps(claims, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
     def to_json(self) -> str:
-        """Return everything as JSON."""
+        """Return the numbers and the runs as JSON."""
         document = {
             "numbers": {key: asdict(value) for key, value in self.numbers.items()},
             "runs": {name: asdict(run) for name, run in self.runs.items()},

@@ -1,7 +1,7 @@
-"""Bring the pages that quote our numbers up to date: docs/reproduce.md and the README.
+"""Bring what quotes our numbers up to date: docs/reproduce.md, docs/claims.json and the README.
 
-Both are rendered from docs/results.json, the numbers of one run of ``python -m figures all``: a
-test renders them again, so neither can be edited by hand, nor lag behind the claims.
+All are rendered from docs/results.json, the numbers of one run of ``python -m figures all``: a
+test renders them again, so none can be edited by hand, nor lag behind the claims.
 
 Write the report into the folder of the figures.
 """
@@ -19,6 +19,7 @@ from figures.report.markdown import (
     RULE,
     claims_table,
     commands,
+    grants_table,
     headline,
     report_page,
     runs_table,
@@ -29,8 +30,9 @@ from rmtheory.runtime.untrusted import read_text
 
 _ROOT = Path(__file__).resolve().parents[2]
 
-RESULTS, PAGE, README = (
+RESULTS, VERDICTS, PAGE, README = (
     _ROOT / "docs" / "results.json",
+    _ROOT / "docs" / "claims.json",
     _ROOT / "docs" / "reproduce.md",
     _ROOT / "README.md",
 )
@@ -48,13 +50,17 @@ make paper                                          # all figures at quick scale
 python -m figures NAME --scale paper --jobs 8       # one figure at the size of the paper
 python -m figures NAME --scale paper --dask ADDRESS # the same on a cluster
 python -m figures report                            # the report on what is there
+python -m figures claims                            # every claim, its verdict and our number
+python -m figures claims --id loss-of-stability     # one claim: grant, reason, command, run
 ```
+
+`docs/claims.json` has all of them, as `python -m figures claims --json` prints them.
 """
 
 
 def reproduce_page(results: Results) -> str:
     """Return the page 'how to reproduce'."""
-    parts = [_INTRODUCTION, f"{RULE}\n", sections_table(results)]
+    parts = [_INTRODUCTION, f"{RULE}\n", sections_table(results), "\n## Grants\n", grants_table()]
     for title, claims in SECTIONS.items():
         judged = [results.judged(claim) for claim in claims]
         parts += [
@@ -74,8 +80,13 @@ def with_headline(readme: str, results: Results) -> str:
     return pattern.sub(lambda _: f"{_BEGIN}\n\n{headline(results)}\n{_END}", readme)
 
 
+def published() -> Results:
+    """Return the results that the repository publishes; none if it has none."""
+    return Results.from_json(read_text(RESULTS)) if RESULTS.exists() else Results({}, {})
+
+
 def publish(results: Results, current: Collection[str]) -> tuple[tuple[Path, ...], list[str]]:
-    """Write results.json, reproduce.md and the table of the README.
+    """Write results.json, claims.json, reproduce.md and the table of the README.
 
     Data sets that these results lack keep the numbers that were published of them, if the keys of
     their runs are `current`.
@@ -87,16 +98,14 @@ def publish(results: Results, current: Collection[str]) -> tuple[tuple[Path, ...
     dropped : list of str
         Data sets whose numbers are no longer published.
     """
-    before: list[str] = []
-    if RESULTS.exists():
-        earlier = Results.from_json(read_text(RESULTS))
-        before = list(earlier.runs)
-        results = results.over(earlier, current)
+    before = list(published().runs)
+    results = results.over(published(), current)
     readme = with_headline(read_text(README), results)
     write_text(RESULTS, results.to_json())
+    write_text(VERDICTS, results.claims_json())
     write_text(PAGE, reproduce_page(results))
     write_text(README, readme)
-    return (RESULTS, PAGE, README), [name for name in before if name not in results.runs]
+    return (RESULTS, VERDICTS, PAGE, README), [name for name in before if name not in results.runs]
 
 
 FILES = ("report.html", "report.md", "report.json")

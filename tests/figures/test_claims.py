@@ -136,7 +136,7 @@ def test_the_scale_of_the_paper_reaches_every_claim_on_learning(name: str) -> No
                 "symmetric couplings converge",
             },
         ),
-        ("performance_benchmarks", {"widths", "linear classifiers"}),
+        ("performance_benchmarks", {"matching widths"}),
     ],
 )
 def test_a_few_epochs_of_small_networks_give_no_verdict(name: str, exceptions: set[str]) -> None:
@@ -185,7 +185,7 @@ def test_what_self_coupling_and_width_do() -> None:
     assert _text("optimum in jd from above", data) == "agrees"
     flat = data.copy(deep=True)
     flat["test_accuracy_error"][:] = 0.01
-    assert _text("optimum in jd from above", flat) == "not resolved at this scale"
+    assert _text("optimum in jd from above", flat) == "not resolved"
 
 
 def test_the_least_gain_decides_whether_features_are_consistently_better() -> None:
@@ -218,7 +218,7 @@ def test_landscape_reads_paths_noises_and_labels() -> None:
     data = _with(data, "similarity_within", lambda stage, **_: 0.9 if stage == "after" else 0.7)
     data = _with(data, "similarity_between", lambda stage, **_: 0.8 if stage == "after" else 0.6)
     # As far apart as before: clustered, but not by training.
-    assert _text("labels cluster 5", data) == "not resolved at this scale"
+    assert _text("labels cluster 5", data) == "not resolved"
 
 
 def test_the_best_row_is_compared_with_all_the_others() -> None:
@@ -234,10 +234,11 @@ def test_the_best_row_is_compared_with_all_the_others() -> None:
     assert _text("accuracy test 0.0 2.0 0.5", data).startswith("differs")  # 0 is no guess
 
 
-def test_widths_of_the_paper_match_to_a_percent() -> None:
-    found = largest_mismatch(_fed("performance_benchmarks", Scale.TINY))
-    assert found is not None
-    assert 0.005 < found.value < 0.01
+def test_a_width_of_the_paper_is_not_the_nearest_integer() -> None:
+    """The mismatch of 0.85 % at 109 units is more than half a unit makes: P' / 2P = 0.51 %."""
+    mismatch = largest_mismatch(_fed("performance_benchmarks", Scale.TINY))
+    assert mismatch is not None
+    assert 1.6 < mismatch.value < 2.0
 
 
 def _thresholds(sizes: list[int], exponent: float = 0.4) -> xr.Dataset:
@@ -303,13 +304,14 @@ def test_capacity_is_judged_at_large_sizes_and_the_printed_protocol_by_what_it_r
     small, large = _capacity([60, 80, 100], 0.5), _capacity([200, 800, 1200, 1600, 2000], 0.5)
     assert all(judge(claim, small).ours is None for claim in claims)
     verdicts = {claim.key: judge(claim, large).text for claim in claims}
-    assert verdicts["capacity reconstruction 3-2"] == "agrees"
-    assert verdicts["capacity reconstruction 7-5"] == "not resolved at this scale"
+    assert verdicts["capacity reconstruction 3-2"] == "reconstructed"
+    assert verdicts["capacity reconstruction 7-5"] == "not resolved"
     assert verdicts["capacity printed 3-2"] == "not tested at this scale"
     assert verdicts["capacity printed"] == "differs by 0.45, beyond all error"
-    assert verdicts["capacity linear 5"] == "agrees"  # chi^2 = 3 of three degrees of freedom
+    # χ² = 3 of three degrees of freedom fits, as would a line that is off by a factor.
+    assert verdicts["capacity linear 5"].startswith("error too large")
     assert verdicts["overlap of the first layer"].startswith("differs")
-    assert verdicts["overlap grows"] == "agrees"
+    assert verdicts["overlap grows"] == "reconstructed"
 
 
 def _curves() -> xr.Dataset:
