@@ -212,11 +212,11 @@ def _claims(folder: Path, json: bool, wanted: str | None) -> int:
             near = get_close_matches(wanted, by_id, 3, 0.3)
             known = f"an id that 'python -m figures claims' lists, such as {', '.join(near)}"
             raise InvalidInputError("id", wanted, known if near else known.partition(", such")[0])
-        known = results.described(by_id[wanted])
+        one = results.described(by_id[wanted])
         if json:
-            typer.echo(dumps(known, indent=1, ensure_ascii=False, allow_nan=False))
+            typer.echo(dumps(one, indent=1, ensure_ascii=False, allow_nan=False))
         else:
-            for name, value in known.items():
+            for name, value in one.items():
                 if value not in ("", None):
                     typer.echo(f"{name:9} {value}")
     elif json:
