@@ -26,6 +26,17 @@ from rmtheory.runtime.signals import handled_by, insisting
 
 _INTERRUPTED = 130
 
+#: Modules that an extra of the package installs.
+_EXTRAS = {
+    "torch": "sim",
+    "numba": "sim",
+    "flint": "rigor",
+    "dask": "cluster",
+    "distributed": "cluster",
+    "pyarrow": "parquet",
+    "sklearn": "sklearn",
+}
+
 
 class Ended(KeyboardInterrupt):
     """A signal ends the program; code that handles Ctrl-C handles it too."""
@@ -92,6 +103,12 @@ def _run(
         return fail(name, str(problem), 2)
     except RMError as problem:
         return fail(name, str(problem), 1)
+    except ModuleNotFoundError as problem:
+        module = (problem.name or "").partition(".")[0]
+        if module not in _EXTRAS:
+            raise
+        install = f"pip install 'representation-manifold[{_EXTRAS[module]}]'"
+        return fail(name, f"this command needs {module}, which is not installed: {install}", 1)
     except OSError as problem:  # a full disk, a closed pipe, a file of somebody else
         return fail(name, describe(problem), 1)
     if code == _INTERRUPTED:  # typer turns a KeyboardInterrupt into this

@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
 
 import rmsim as rs
 import rmtheory as rt
+from rmtheory.runtime.command import run_app
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -163,3 +165,30 @@ def test_theory_needs_no_torch_and_entropies_need_no_optimiser() -> None:
         "import rmtheory as rt; rt.entropy(rt.Chain(2, 0.3, 0.7)); rt.stability(rt.Chain(1, 0.3))"
     )
     assert _imported(code, ("torch", "scipy.optimize", "xarray", "sympy", "matplotlib")) == []
+
+
+@pytest.mark.parametrize("arguments", ["relax --n 20 --jd .8", "train --dataset synthetic --n 20"])
+def test_without_the_extra_a_command_says_what_to_install(arguments: str) -> None:
+    """In a process of its own: here torch has been imported."""
+    code = (
+        "import sys; sys.modules['torch'] = None; from rmsim.cli import run; "
+        f"sys.exit(run({arguments.split()!r}))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert ended.returncode == 1
+    install = "pip install 'representation-manifold[sim]'"
+    sentence = f"this command needs torch, which is not installed: {install}"
+    assert ended.stderr == f"rmsim: error: {sentence}\n"
+
+
+def test_another_missing_module_is_a_defect_and_not_hidden() -> None:
+    app = typer.Typer()
+
+    @app.command()
+    def work() -> None:
+        raise ModuleNotFoundError("No module named 'rmsim.gone'", name="rmsim.gone")
+
+    with pytest.raises(ModuleNotFoundError):
+        run_app(app, "rm", [])
