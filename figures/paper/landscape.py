@@ -1,6 +1,6 @@
-"""The landscape of attractors before and after training (SM-G).
+"""The landscape of attractors and their similarity before and after training (SM-G, SM-H).
 
-The data of the figures on landscape and representations: one network, before and after.
+Two figures of the same data: one network, before and after.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
 from figures.engine.figure import Context, Figure, Parameters, Scale, swept
-from figures.engine.plotting import DOUBLE, label_axes
+from figures.engine.plotting import DOUBLE, label_axes, panels
 from figures.paper.trained_networks import ALL, TINY_DATA, training
 from rmtheory.base.wording import counted
 
@@ -115,7 +115,7 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
 _COLOURS = {"before": "C2", "after": "C0"}
 
 
-def plot(data: xr.Dataset) -> Picture:
+def plot_landscape(data: xr.Dataset) -> Picture:
     """Draw curvature and displacement for both lambda_x, and distances along the paths."""
     picture = Picture(figsize=(DOUBLE, 4.4), layout="constrained")
     rows = picture.subplots(2, 3)
@@ -191,7 +191,7 @@ def _trajectory(picture: Picture, axis: Axes, data: xr.Dataset) -> None:
     picture.colorbar(shown, ax=axis, label=r"distance $D(\tau_1,\tau_2)$")
 
 
-FIGURE = Figure(
+LANDSCAPE = Figure(
     name="landscape",
     title="Landscape of attractors before and after training",
     caption=(
@@ -206,9 +206,59 @@ FIGURE = Figure(
     ),
     parameters=PARAMETERS,
     compute=compute,
-    plot=plot,
+    plot=plot_landscape,
     version=2,
     seed=SEED,
+    core_hours=HOURS,
+    earlier=("2-664c42e1a7c7",),
+)
+
+
+#: The network shown.
+_LAMBDA_X = 5.0
+
+
+def plot_representations(data: xr.Dataset) -> Picture:
+    """Draw both matrices with one scale of colours about their common mean."""
+    picture, axes = panels(2, height=3.0)
+    one = data.sel(lambda_x=_LAMBDA_X)
+    shift = float(one["similarity_mean"].mean())
+    values = {stage: one["similarity"].sel(stage=stage).values - shift for stage in STAGES}
+    off = ~np.eye(len(one["pattern"]), dtype=bool)
+    most = max(float(np.quantile(np.abs(matrix[off]), 0.995)) for matrix in values.values())
+    labels = one["label"].values
+    ends = np.flatnonzero(np.diff(labels)) + 1
+    middles = [float(part.mean()) for part in np.split(np.arange(len(labels)), ends)]
+    for axis, stage in zip(axes, STAGES, strict=True):
+        shown = axis.imshow(values[stage], cmap="RdBu_r", vmin=-most, vmax=most)
+        axis.grid(visible=False)
+        names = [str(label) for label in np.unique(labels)]
+        axis.set_xticks(middles, names)
+        axis.set_yticks(middles, names)
+        label_axes(axis, "label of the pattern", "label of the pattern")
+        mean = float(one["similarity_mean"].sel(stage=stage))
+        epochs = int(one["epochs"])
+        when = stage if stage == "before" else f"after {counted(epochs, 'epoch')}"
+        axis.set_title(f"{when}: mean {mean:.3f}")
+        picture.colorbar(shown, ax=axis, label=f"similarity $-$ {shift:.3f}")
+    return picture
+
+
+REPRESENTATIONS = Figure(
+    name="representations",
+    title="Similarity of representations before and after training",
+    caption=(
+        "Similarity (one minus the Hamming distance) of the attractors of random training patterns "
+        "of Entangled MNIST, ordered by label, (a) before and (b) after training, less the mean of "
+        "both; above each the mean over pairs as it is, and the epochs. The network is that of the "
+        "landscape with lambda_x = 5."
+    ),
+    parameters=PARAMETERS,
+    compute=compute,
+    plot=plot_representations,
+    version=2,
+    seed=SEED,
+    data="landscape",
     core_hours=HOURS,
     earlier=("2-664c42e1a7c7",),
 )

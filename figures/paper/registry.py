@@ -15,19 +15,17 @@ from figures.paper.deep_convergence import FIGURE as DEEP_CONVERGENCE
 from figures.paper.dynamics_threshold import FIGURE as DYNAMICS_THRESHOLD
 from figures.paper.feature_learning import FIGURE as FEATURE_LEARNING
 from figures.paper.jd_lambda_duality import FIGURE as JD_LAMBDA_DUALITY
-from figures.paper.landscape import FIGURE as LANDSCAPE
-from figures.paper.local_entropies import FIGURE as LOCAL_ENTROPIES
+from figures.paper.landscape import LANDSCAPE, REPRESENTATIONS
+from figures.paper.local_entropies import LOCAL_ENTROPIES, YSTAR
 from figures.paper.models import FIGURE as MODELS
 from figures.paper.performance_benchmarks import FIGURE as PERFORMANCE_BENCHMARKS
 from figures.paper.phase_diagram import FIGURE as PHASE_DIAGRAM
 from figures.paper.qdyn_table import FIGURE as QDYN_TABLE
-from figures.paper.representations import FIGURE as REPRESENTATIONS
 from figures.paper.self_coupling import ROLE_OF_JD, SINGLE_DOUBLE
 from figures.paper.single_sample_rm import FIGURE as SINGLE_SAMPLE_RM
 from figures.paper.stability import FIGURE as STABILITY
 from figures.paper.symmetric_rules import SYMMETRIC_RULES, SYMMETRY_EVOLUTION
 from figures.paper.thresholds import FIGURE as THRESHOLDS
-from figures.paper.ystar import FIGURE as YSTAR
 from rmtheory.base.errors import InvalidInputError
 
 FIGURES: dict[str, Figure] = {
