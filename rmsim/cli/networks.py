@@ -45,6 +45,13 @@ _RELAX_MEANING = {
     "marginal_fraction": "stable as simulated, but not in float64 (rounding, or a tie)",
     "sweeps_median": "sweeps to the fixed point (none: none reached)",
     "min_margin": "least s h over all fixed points (none: none reached)",
+    "overlap_with_start": "of final states, cycles left out, with their random starts",
+    "theory_overlap_with_start": "C(t, 0) for N -> infinity at the sweeps where they ended",
+    "overlap_with_start_z_score": "difference in errors of both; it has corrections of order 1/N",
+    "unstable_fraction": "neurons against their field where no fixed point was reached (none: all)",
+    "theory_unstable_fraction": "the same for N -> infinity, at late times (none: tends to 0)",
+    "unstable_fraction_z_score": "difference in errors of both",
+    "theory_reason": "why there is no prediction",
     "device": "where it ran",
     "wall_time": "seconds",
 }
@@ -64,6 +71,13 @@ def relax_command(
     samples: Annotated[str, option("--samples", "COUNT", "Disorder samples.")] = "100",
     starts: Annotated[str, option("--starts", "COUNT", "Random starts per sample.")] = "1",
     max_sweeps: Annotated[str, option("--max-sweeps", "COUNT", "The cap.")] = "1000",
+    theory: Annotated[
+        bool,
+        typer.Option(
+            "--theory/--no-theory",
+            help="Compare with the theory for N -> infinity, about a second.",
+        ),
+    ] = True,
     seed: SeedOption = "0",
     dtype: DtypeOption = "float32",
     device: DeviceOption = "auto",
@@ -71,6 +85,9 @@ def relax_command(
     out: io.OutOption = None,
 ) -> None:
     """Run the dynamics from random starts until fixed points, cycles, or the cap.
+
+    Overlap with the start and unstable neurons of the final states are printed beside the theory of
+    the dynamics for N -> infinity, with the difference in errors.
 
     Example: rmsim relax --n 1000 --jd .8 --samples 100 --seed 0 --json
     """
@@ -106,9 +123,17 @@ def relax_command(
             progress=progress,
             **settings,
         )
+    compared: dict[str, Any] = {}
+    if theory:
+        from rmsim.studies.compare import mean_field_of
+
+        compared = mean_field_of(network, result)
+        if not compared["theory_reason"]:
+            del compared["theory_reason"]
     document: dict[str, object] = {
         "parameters": network.parameters() | {"samples": count} | settings,
         **relaxation_summary(result),
+        **compared,
         "seed": result.seed,
         "device": result.device,
         "dtype": str(kind).removeprefix("torch."),

@@ -8,6 +8,9 @@ and pairs of fixed points that agree on the patterns n_sigma number on average
     \qquad k_l = \sum_{\sigma: \sigma_l = 1} n_\sigma .
 
 Divided by E[Z], the pairs at a distance are the neighbours of a typical (planted) fixed point.
+
+The dynamics is held against its theory for N -> infinity (docs: Theory of the dynamics): the flip
+rate f(t) of networks (:func:`flip_rates`), and where a relaxation ended (:func:`mean_field_of`).
 This is the only module of the simulator that calls the physics of :mod:`rmtheory`.
 """
 
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +28,8 @@ from rmtheory.annealed import entropy_array
 from rmtheory.base import checks
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import InvalidInputError, OutsideValidityError
+from rmtheory.base.statistics import standard_error
+from rmtheory.dynamics.averages import LEAST_TRAJECTORIES, mean_field
 from rmtheory.dynamics.bound import convergence_bound as theory_convergence_bound
 from rmtheory.second_moment import finite_ratio
 from rmtheory.second_moment.agreement import (
@@ -35,12 +41,18 @@ from rmtheory.second_moment.agreement import (
     patterns,
 )
 
+if TYPE_CHECKING:  # torch, which the exact averages do without
+    from rmsim.dynamics.status import SearchResult
+    from rmsim.network import Network
+
 __all__ = [
     "annealed_entropy",
     "convergence_bound",
+    "flip_rates",
     "log_mean_count",
     "mean_count",
     "mean_count_unit_variance",
+    "mean_field_of",
     "neighbours",
     "pairs",
     "second_moment_ratio",
@@ -151,6 +163,170 @@ def pairs(chain: Chain, n: int) -> Array | None:
     distance = counts @ (np.array(patterns(layers)) < 0).sum(axis=1)
     summed = np.bincount(distance, weights=np.exp(log_terms), minlength=n * layers + 1)
     return np.asarray(summed, dtype=np.float64)
+
+
+# The dynamics.
+
+
+def flip_rates(
+    network: Network,
+    sweeps: int,
+    *,
+    samples: int = 1,
+    starts: int = 1,
+    p: float = 1.0,
+    seed: int = 0,
+) -> Array:
+    """Fraction of neurons that each sweep flips, from random states, (samples, starts, sweeps).
+
+    The networks, starts and masks are those of :func:`rmsim.relax` with the same seed. Starts in
+    one network are not independent: errors are to be taken over samples.
+
+    Examples
+    --------
+    >>> from rmsim.network import Network
+    >>> rates = flip_rates(Network(200, Chain(1, 1.5)), 30, samples=2)
+    >>> rates.shape, bool(rates[..., 0].min() > 0.02), float(rates[..., -1].max())
+    ((2, 1, 30), True, 0.0)
+    """
+    import torch
+
+    from rmsim.dynamics.relaxation import checked_p, drawn_in_parts, random_starts
+    from rmsim.dynamics.sweeps import fill_mask, mask_keys, sweep_
+
+    count = checks.integer("sweeps", sweeps, 1)
+    each = checks.integer("starts", starts, 1)
+    probability = checked_p(p)
+    rates = np.empty((checks.integer("samples", samples, 1), each, count))
+    parts = drawn_in_parts(
+        network, samples, seed, starts=each, dtype=torch.float32, device=torch.device("cpu")
+    )
+    for couplings, some in parts:
+        s = random_starts(seed, some, each, network.layers, network.n).to(couplings.dtype)
+        up, h = s > 0, torch.empty_like(s)
+        keys, mask = None, None
+        if probability < 1:
+            keys, mask = mask_keys(seed, some, each), torch.empty_like(up)
+        for sweep in range(count):
+            before = up.clone()
+            if keys is not None and mask is not None:
+                fill_mask(keys, sweep + 1, probability, mask)
+            sweep_(couplings, s, up, h, "synchronous", mask=mask)
+            flipped = up.bitwise_xor(before).flatten(2).double().mean(-1)
+            rates[some.start : some.stop, :, sweep] = flipped.numpy()
+    return rates
+
+
+#: Sweeps and trajectories of a prediction: about a CPU-second for one layer.
+_PREDICTED_SWEEPS, _TRAJECTORIES = 100, 100_000
+
+
+def mean_field_of(network: Network, result: SearchResult) -> dict[str, Any]:
+    r"""Return what a relaxation from random states measured beside the theory for N -> infinity.
+
+    Two numbers of the final states, as JSON values, NAME_error beside each NAME, the prediction as
+    theory_NAME and the difference in errors of both as NAME_z_score:
+
+    - ``overlap_with_start``, :math:`s(t)\cdot s(0)/N` of the states that did not end in a cycle;
+      the theory is C(t, 0) at the sweep at which each of them ended;
+    - ``unstable_fraction``, the neurons that disagree with their field in states that reached no
+      fixed point; the theory is the stationary value, and None where it tends to 0.
+
+    Corrections of order 1/N are part of the difference. ``theory_reason`` says why there is no
+    prediction, where there is none: the theory is that of independent :math:`J_{ij}` and
+    :math:`J_{ji}`, all neurons updated at once or under a mask.
+    """
+    from rmsim.dynamics.relaxation import random_starts
+    from rmsim.dynamics.status import Status
+
+    samples, starts = result.status.shape
+    begin = random_starts(
+        result.seed, range(samples), starts, network.layers, network.n, result.device
+    ).cpu()
+    overlap = (result.state * begin).double().mean((-1, -2)).numpy()
+    unstable = result.unsatisfied.numpy() / (network.n * network.layers)
+    cyclic = result.ended(Status.CYCLE).numpy()
+    active = ~result.ended(Status.FIXED_POINT).numpy()
+    measured = {
+        "overlap_with_start": _over_networks(overlap, ~cyclic),
+        "unstable_fraction": _over_networks(unstable, active),
+    }
+    reason = _outside(network, str(result.settings["update"]))
+    theory: dict[str, tuple[float, float] | None] = dict.fromkeys(measured)
+    if not reason:
+        try:
+            theory = _predicted(network, result, ~cyclic)
+        except InvalidInputError as refused:  # couplings or sweeps that the theory does not take
+            reason = str(refused)
+    document: dict[str, Any] = {}
+    for name, value in measured.items():
+        expected = theory[name]
+        document[name], document[f"{name}_error"] = value or (None, None)
+        document[f"theory_{name}"], document[f"theory_{name}_error"] = expected or (None, None)
+        score = None
+        if value is not None and expected is not None and value[1] is not None:
+            score = (value[0] - expected[0]) / math.hypot(value[1], expected[1])
+        document[f"{name}_z_score"] = score
+    document["theory_reason"] = reason
+    return document
+
+
+def _over_networks(values: Array, chosen: Array) -> tuple[float, float | None] | None:
+    """Mean over the chosen states of every network, then over networks, with its error.
+
+    None if there is no such state; the error is None for a single network, or without spread.
+    """
+    networks = chosen.any(1)
+    if not networks.any():
+        return None
+    means = np.array(
+        [row[some].mean() for row, some in zip(values[networks], chosen[networks], strict=True)]
+    )
+    error = float(standard_error(means)) if means.size > 1 else 0.0
+    return float(means.mean()), error or None
+
+
+def _outside(network: Network, update: str) -> str:
+    """Return why the theory does not hold for these networks; empty if it does."""
+    if network.symmetric:
+        return "symmetric couplings are outside the theory"
+    if update != "synchronous":
+        return "the theory updates neurons all at once or under a mask, not layer after layer"
+    return ""
+
+
+def _predicted(
+    network: Network, result: SearchResult, chosen: Array
+) -> dict[str, tuple[float, float] | None]:
+    cap = int(str(result.settings["max_iterations"]))
+    sweeps = min(cap, _PREDICTED_SWEEPS)
+    theory = mean_field(
+        network.chain,
+        sweeps,
+        p=float(str(result.settings["p"])),
+        trajectories=max(LEAST_TRAJECTORIES, _TRAJECTORIES // network.layers),
+        seed=result.seed,
+    )
+    overlap = None
+    if chosen.any():
+        ended = result.iterations.numpy()[chosen]
+        # C(t, 0) from t = 0 on; later than the last sweep computed it is taken from there, and
+        # what it has changed since half of that time is an error.
+        c = np.append(1.0, theory.overlap_with_start.value)
+        error = float(theory.overlap_with_start.error[min(int(np.median(ended)), sweeps) - 1])
+        drift = float(np.mean(ended > sweeps)) * abs(float(c[sweeps] - c[sweeps // 2]))
+        value = float(c[np.minimum(ended, sweeps)].mean())
+        overlap = value, math.hypot(error, drift)
+    unstable = None
+    if theory.flip_rate_late is not None:
+        late = theory.flip_rate_late
+        # Of the neurons that disagree with their field a mask flips a share p.
+        rate = float(str(result.settings["p"]))
+        unstable = float(late.value) / rate, float(late.error) / rate
+    elif cap <= sweeps:
+        last = theory.unstable[-1]
+        unstable = float(last.value), float(last.error)
+    return {"overlap_with_start": overlap, "unstable_fraction": unstable}
 
 
 def log_mean_count(chain: Chain, n: int) -> float:

@@ -7,7 +7,9 @@ import pytest
 
 from rmsim.cli import run
 
+#: The prediction takes a second: it has tests of its own.
 ARGUMENTS = ["relax", "--n", "60", "--jd", ".9", "--samples", "12", "--device", "cpu"]
+ARGUMENTS += ["--no-theory"]
 
 
 def answer(capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, object]:
@@ -73,6 +75,57 @@ def test_table(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "fixed_point_fraction" in out
     assert "±" in out
+
+
+@pytest.mark.parametrize(
+    ("more", "compared"),
+    [
+        # Frozen: the overlap with the start. Active: the neurons against their field.
+        (["--jd", "1.2"], "overlap_with_start"),
+        (["--jd", ".3", "--max-sweeps", "60"], "unstable_fraction"),
+        (
+            ["--jd", ".2", "--layers", "2", "--lam", ".4", "--p", ".8", "--max-sweeps", "60"],
+            "unstable_fraction",
+        ),
+    ],
+)
+def test_the_theory_beside_what_was_measured(
+    capsys: pytest.CaptureFixture[str], more: list[str], compared: str
+) -> None:
+    found = answer(capsys, "--theory", "--n", "400", *more)
+    value, error, theory, its, score = (
+        float(str(found[name]))
+        for name in (
+            compared,
+            f"{compared}_error",
+            f"theory_{compared}",
+            f"theory_{compared}_error",
+            f"{compared}_z_score",
+        )
+    )
+    assert score == pytest.approx((value - theory) / (error**2 + its**2) ** 0.5)
+    # Twelve networks give the error itself to a fifth; corrections of order 1/N are below it.
+    assert abs(score) < 5
+    assert abs(value - theory) < 0.1 * max(theory, 0.1)
+    assert "theory_reason" not in found
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        (["--symmetric"], "symmetric couplings"),
+        (["--update", "sequential"], "layer after layer"),
+        (["--jd", "1e7"], "jd must be"),
+    ],
+)
+def test_networks_outside_the_theory_say_why(
+    capsys: pytest.CaptureFixture[str], more: list[str], reason: str
+) -> None:
+    found = answer(capsys, "--theory", *more)
+    assert reason in str(found["theory_reason"])
+    assert found["theory_overlap_with_start"] is None
+    assert found["overlap_with_start_z_score"] is None
+    assert 0 < float(str(found["overlap_with_start"])) <= 1
 
 
 @pytest.mark.parametrize(
