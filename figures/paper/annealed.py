@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
 from figures.engine.figure import (
@@ -112,32 +113,14 @@ def plot(data: xr.Dataset) -> Picture:
     for index, value in enumerate(data["lam_curve"].values):
         picked = data.isel(lam_curve=index)
         curve(left, picked["entropy_by_jd"], picked["entropy_by_jd_error"], label=number(value))
-    left.axhline(math.log(2), color="0.45", linewidth=0.8, linestyle=":")
-    left.annotate(
-        r"$\log 2$",
-        (0.03, math.log(2)),
-        (0, -2),
-        textcoords="offset points",
-        va="top",
-        color="0.35",
-        fontsize=7,
-    )
+    _level(left, math.log(2), r"$\log 2$")
     left.legend(title=r"$L=2,\ \lambda=$", loc="lower right")
     label_axes(left, jd, entropy)
 
     for index, value in enumerate(data["jd_curve"].values):
         picked = data.isel(jd_curve=index)
         curve(middle, picked["entropy_by_lam"], picked["entropy_by_lam_error"], label=number(value))
-    middle.axhline(math.log(2) / 2, color="0.45", linewidth=0.8, linestyle=":")
-    middle.annotate(
-        r"$\frac{1}{2}\log 2$",
-        (0.03, math.log(2) / 2),
-        (0, -2),
-        textcoords="offset points",
-        va="top",
-        color="0.35",
-        fontsize=7,
-    )
+    _level(middle, math.log(2) / 2, r"$\frac{1}{2}\log 2$")
     middle.legend(title=r"$L=2,\ J_D=$", loc="lower right")
     label_axes(middle, lam, entropy)
 
@@ -169,6 +152,20 @@ def plot(data: xr.Dataset) -> Picture:
     )
     label_axes(right, lam, entropy)
     return picture
+
+
+def _level(axis: Axes, value: float, text: str) -> None:
+    """Draw a limit as a dotted line with its name below."""
+    axis.axhline(value, color="0.45", linewidth=0.8, linestyle=":")
+    axis.annotate(
+        text,
+        (0.03, value),
+        (0, -2),
+        textcoords="offset points",
+        va="top",
+        color="0.35",
+        fontsize=7,
+    )
 
 
 FIGURE = Figure(

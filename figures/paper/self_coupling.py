@@ -5,6 +5,7 @@ One set of trained networks, two figures: the role of J_D, and the two schemes s
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import xarray as xr
@@ -149,7 +150,8 @@ ROLE_OF_JD = Figure(
     earlier=("1-8633bec8355b",),
 )
 
-SINGLE_DOUBLE = Figure(
+SINGLE_DOUBLE = replace(
+    ROLE_OF_JD,
     name="single_double",
     title="The full and the approximate training scheme",
     caption=(
@@ -157,11 +159,5 @@ SINGLE_DOUBLE = Figure(
         "approximate one (s* = s', no free phase). The networks are those of role_of_jd. Error "
         "bars: one standard deviation."
     ),
-    parameters=_SCALES,
-    compute=compute,
     plot=plot_schemes,
-    seed=_SEED,
-    data="self_coupling",
-    core_hours=_HOURS,
-    earlier=("1-8633bec8355b",),
 )

@@ -5,6 +5,7 @@ One set of trained networks, two figures: accuracies, and the symmetry level dur
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -153,7 +154,8 @@ SYMMETRIC_RULES = Figure(
     earlier=("1-3157e470fcc8",),
 )
 
-SYMMETRY_EVOLUTION = Figure(
+SYMMETRY_EVOLUTION = replace(
+    SYMMETRIC_RULES,
     name="symmetry_evolution",
     title="Symmetry level of the couplings during training",
     caption=(
@@ -161,11 +163,6 @@ SYMMETRY_EVOLUTION = Figure(
         "over training: (a) asymmetric start, (b) symmetric start with the rule that does not "
         "keep it so. The networks are those of symmetric_rules."
     ),
-    parameters=_SCALES,
-    compute=compute,
     plot=plot_symmetry,
-    seed=_SEED,
     data="symmetric_rules",
-    core_hours=_HOURS,
-    earlier=("1-3157e470fcc8",),
 )

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
-
-import typer
 
 from rmsim.cli.baseline import baseline_app
 from rmsim.cli.capacity import capacity_command, overlaps_command
@@ -20,33 +17,9 @@ from rmsim.cli.networks import (
 )
 from rmsim.cli.thresholds import thresholds_command
 from rmsim.cli.train import evaluate_command, presets_command, train_command
-from rmtheory.runtime.command import run_app
+from rmtheory.runtime.command import application, run_app
 
-app = typer.Typer(
-    name="rmsim",
-    help="Simulate asymmetric recurrent networks and put the theory on trial.",
-    invoke_without_command=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"rmsim {version('representation-manifold')}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    context: typer.Context,
-    _version: bool = typer.Option(
-        False, "--version", callback=_show_version, is_eager=True, help="Print the version."
-    ),
-) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+app = application("rmsim", "Simulate asymmetric recurrent networks and put the theory on trial.")
 
 
 app.add_typer(baseline_app, name="baseline")

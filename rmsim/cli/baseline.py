@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,11 +16,11 @@ from rmsim.cli.options import (
     SimulationReport,
     TestOption,
     TrainOption,
-    bundled,
     option,
     read_dataset,
 )
 from rmtheory.runtime import report as io
+from rmtheory.runtime.command import bundled
 
 if TYPE_CHECKING:
     from rmsim.data import Dataset
@@ -169,19 +170,9 @@ def random_features_command(
     Example: rmsim baseline random-features --n 400 --epochs 20 --seed 0 --json
     """
     from rmsim.learning.baselines import run_random_features
-    from rmtheory.runtime.progress import counting
 
-    changes = {"dataset": dataset, "rho_in": rho_in} | readout.changes()
-    numbers, samples = _inputs(preset, n, changes, options)
-    result = run_random_features(
-        numbers,
-        samples,
-        probe_epochs=readout.probe_epochs,
-        seed=options.seed,
-        device=options.device,
-        stage=counting,
-    )
-    _show(result, options)
+    changes = {"dataset": dataset, "rho_in": rho_in}
+    _fit_readouts(run_random_features, preset, n, changes, readout, options)
 
 
 @baseline_app.command("reservoir")
@@ -204,12 +195,25 @@ def reservoir_command(
     Example: rmsim baseline reservoir --n 400 --jd .5 --epochs 20 --seed 0 --json
     """
     from rmsim.learning.baselines import run_reservoir
-    from rmtheory.runtime.progress import counting
 
     changes = {"dataset": dataset, "jd": jd, "lambda_x": lambda_x}
-    changes |= {"rho_j": rho_j, "rho_in": rho_in, "sweeps": sweeps} | readout.changes()
-    numbers, samples = _inputs(preset, n, changes, options)
-    result = run_reservoir(
+    changes |= {"rho_j": rho_j, "rho_in": rho_in, "sweeps": sweeps}
+    _fit_readouts(run_reservoir, preset, n, changes, readout, options)
+
+
+def _fit_readouts(
+    run: Callable[..., BaselineResult],
+    preset: str,
+    n: str | None,
+    changes: dict[str, str | None],
+    readout: ReadoutOptions,
+    options: TaskOptions,
+) -> None:
+    """Train both readouts of frozen states and print the result."""
+    from rmtheory.runtime.progress import counting
+
+    numbers, samples = _inputs(preset, n, changes | readout.changes(), options)
+    result = run(
         numbers,
         samples,
         probe_epochs=readout.probe_epochs,

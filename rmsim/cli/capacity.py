@@ -12,7 +12,6 @@ import typer
 from rmsim.cli.options import (
     SimulationReport,
     SweepOptions,
-    bundled,
     integers,
     option,
     results_directory,
@@ -22,6 +21,7 @@ from rmsim.cli.options import (
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.base.wording import counted
+from rmtheory.runtime.command import bundled
 
 if TYPE_CHECKING:
     import xarray as xr

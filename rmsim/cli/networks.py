@@ -30,12 +30,26 @@ from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.base.wording import counted
 from rmtheory.runtime import report as io
+from rmtheory.runtime.command import bundled
 from rmtheory.runtime.files import replacing
 
 if TYPE_CHECKING:  # torch takes seconds to import, and --help needs none of it
     import torch
 
+    from rmsim.network import Network
     from rmsim.search.tap_entropy import LocalEntropy
+
+
+def _network(
+    n: str | None, model: io.ChainOptions, rho: float = 1.0, symmetric: bool = False
+) -> Network:
+    """Return the network that a command was given."""
+    from rmsim.network import Network
+
+    if n is None:
+        raise InvalidInputError("n", "nothing", "given (--n NEURONS)")
+    return Network(checks.integer("n", n, 2), model.chain(), rho, symmetric)
+
 
 _RELAX_MEANING = {
     "fixed_point_fraction": "reach a fixed point, margins checked in float64",
@@ -57,13 +71,11 @@ _RELAX_MEANING = {
 }
 
 
+@bundled
 def relax_command(
     n: io.SizeOption = None,
-    layers: io.LayersOption = "1",
-    jd: io.JdOption = None,
-    lam: io.LamOption = None,
-    lam_left: io.LamLeftOption = None,
-    lam_right: io.LamRightOption = None,
+    *,
+    model: io.ChainOptions,
     rho: RhoOption = "1",
     symmetric: SymmetricOption = False,
     update: UpdateOption = "synchronous",
@@ -95,16 +107,12 @@ def relax_command(
 
     from rmsim.dynamics.relaxation import checked_p, relax, relaxation_summary
     from rmsim.dynamics.sweeps import checked_update
-    from rmsim.network import Network
     from rmsim.tensors import checked_seed, choose_device, choose_dtype
     from rmtheory.runtime.progress import counting
 
     started = time.perf_counter()
-    if n is None:
-        raise InvalidInputError("n", "nothing", "given (--n NEURONS)")
-    chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
-    density = float(checks.exact_real("rho", rho))
-    network = Network(checks.integer("n", n, 2), chain, density, symmetric)
+    network = _network(n, model, float(checks.exact_real("rho", rho)), symmetric)
+    chain = network.chain
     settings: dict[str, Any] = {
         "starts": checks.integer("starts", starts, 1),
         "update": checked_update(update),
@@ -165,13 +173,11 @@ _ENUMERATE_MEANING = {
 }
 
 
+@bundled
 def enumerate_command(
     n: io.SizeOption = None,
-    layers: io.LayersOption = "1",
-    jd: io.JdOption = None,
-    lam: io.LamOption = None,
-    lam_left: io.LamLeftOption = None,
-    lam_right: io.LamRightOption = None,
+    *,
+    model: io.ChainOptions,
     samples: SamplesOption = "200",
     seed: SeedOption = "0",
     jobs: JobsOption = "1",
@@ -192,17 +198,14 @@ def enumerate_command(
     import time
 
     from rmsim.enumeration import enumerate_samples
-    from rmsim.network import Network
     from rmsim.studies import compare
     from rmsim.tensors import checked_seed
     from rmtheory.base import statistics
     from rmtheory.runtime.progress import counting
 
     started = time.perf_counter()
-    if n is None:
-        raise InvalidInputError("n", "nothing", "given (--n NEURONS)")
-    chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
-    network = Network(checks.integer("n", n, 2), chain)
+    network = _network(n, model)
+    chain = network.chain
     wanted = checks.integer("samples", samples, 2)
     with counting("samples", wanted) as progress:
         counted_samples = enumerate_samples(
@@ -271,17 +274,15 @@ _SOLVE_MEANING = {
 }
 
 
+@bundled
 def solve_command(
     algorithm: Annotated[
         str,
         option("--algorithm", "NAME", "bp, rbp, dynamics, likelihood, fbp (focusing) or dense_bp."),
     ] = "rbp",
     n: io.SizeOption = None,
-    layers: io.LayersOption = "1",
-    jd: io.JdOption = None,
-    lam: io.LamOption = None,
-    lam_left: io.LamLeftOption = None,
-    lam_right: io.LamRightOption = None,
+    *,
+    model: io.ChainOptions,
     dr: DrOption = None,
     r0: R0Option = None,
     eta: EtaOption = None,
@@ -325,17 +326,14 @@ def solve_command(
     import time
 
     from rmsim.dynamics.status import Status
-    from rmsim.network import Network
     from rmsim.search.methods import find_fixed_point, layer_overlaps, method_named
     from rmsim.studies.compare import annealed_entropy
     from rmsim.tensors import checked_seed, choose_device, choose_dtype
 
     started = time.perf_counter()
     method_named(algorithm, "algorithm")
-    if n is None:
-        raise InvalidInputError("n", "nothing", "given (--n NEURONS)")
-    chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
-    network = Network(checks.integer("n", n, 2), chain)
+    network = _network(n, model)
+    chain = network.chain
     kind = choose_dtype(dtype)
     number, place = checked_seed(seed), choose_device(device)
     given: dict[str, Any] = {
@@ -390,6 +388,7 @@ _LOCAL_ENTROPY_MEANING = {
 }
 
 
+@bundled
 def local_entropy_command(
     reference: Annotated[
         str,
@@ -401,11 +400,8 @@ def local_entropy_command(
     ] = "planted",
     around: Annotated[str | None, typer.Option("--around", hidden=True)] = None,
     n: io.SizeOption = None,
-    layers: io.LayersOption = "1",
-    jd: io.JdOption = None,
-    lam: io.LamOption = None,
-    lam_left: io.LamLeftOption = None,
-    lam_right: io.LamRightOption = None,
+    *,
+    model: io.ChainOptions,
     d: Annotated[str, option("--d", "VALUES", "Distances for the table.")] = ".02,.05,.1,.2",
     gamma: Annotated[
         str, option("--gamma", "VALUES", "Fields to scan: a,b,c or start:stop:count.")
@@ -423,14 +419,11 @@ def local_entropy_command(
     import time
 
     from rmsim.dynamics import least_margins
-    from rmsim.network import Network
     from rmsim.search.planted import neighbours_at
     from rmsim.search.tap_entropy import local_entropy_around, reference_point
     from rmsim.tensors import checked_seed, choose_device
 
     started = time.perf_counter()
-    if n is None:
-        raise InvalidInputError("n", "nothing", "given (--n NEURONS)")
     if plot and (out is None or out.suffix == ".png"):
         raise InvalidInputError(
             "out",
@@ -440,8 +433,8 @@ def local_entropy_command(
     distances, fields = numbers("d", d), numbers("gamma", gamma)
     if distances[0] < 0 or distances[-1] > 1:
         raise InvalidInputError("d", d, "distances from 0 to 1, as shares of the neurons")
-    chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
-    network = Network(checks.integer("n", n, 2), chain)
+    network = _network(n, model)
+    chain = network.chain
     number, place = checked_seed(seed), choose_device(device)
     source = reference if around is None else around
     couplings, state = reference_point(network, source, seed=number, device=place)

@@ -1,7 +1,5 @@
 """What several commands share: options, the data set that they name, the sweep, the report.
 
-typer reads the options of a command from its signature. :func:`bundled` spells a dataclass of
-options out in that signature, so that commands which share a dozen options name them once.
 :func:`numbers` and :func:`integers` read several values from one option, ``a,b,c`` and
 ``start:stop:count``, also mixed. :func:`run_from_command` runs a sweep over a grid with its
 progress and its summary on standard error. A :class:`SimulationReport` prints plain numbers, each
@@ -10,15 +8,13 @@ measured one with NAME_error beside it.
 
 from __future__ import annotations
 
-import functools
-import inspect
 import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -70,47 +66,6 @@ DatasetOption = Annotated[
 ]
 TrainOption = Annotated[str | None, option("--train", "COUNT", "Only the first training samples.")]
 TestOption = Annotated[str | None, option("--test", "COUNT", "Only the first test samples.")]
-
-
-def bundled(command: Callable[..., None]) -> Callable[..., None]:
-    """Return `command` as typer wants it: the fields of its dataclasses are options like others.
-
-    Parameters
-    ----------
-    command : callable
-        A command; arguments whose type is a dataclass are keywords without a default, and their
-        fields have types and defaults as options of a command have.
-    """
-    hints = get_type_hints(command, include_extras=True)
-    given = inspect.signature(command).parameters.values()
-    bundles = {one.name: hints[one.name] for one in given if is_dataclass(hints[one.name])}
-    names = {name: [field.name for field in fields(kind)] for name, kind in bundles.items()}
-
-    @functools.wraps(command)
-    def spelt_out(**values: Any) -> None:
-        for name, kind in bundles.items():
-            values[name] = kind(**{field: values.pop(field) for field in names[name]})
-        command(**values)
-
-    parameters = []
-    for one in given:
-        if one.name not in bundles:
-            own = one.replace(annotation=hints[one.name], kind=inspect.Parameter.KEYWORD_ONLY)
-            parameters.append(own)
-            continue
-        inner = get_type_hints(bundles[one.name], include_extras=True)
-        parameters += [
-            inspect.Parameter(
-                field.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=field.default,
-                annotation=inner[field.name],
-            )
-            for field in fields(bundles[one.name])
-        ]
-    spelt_out.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    spelt_out.__annotations__ = {one.name: one.annotation for one in parameters}
-    return spelt_out
 
 
 # Several values in one option.
@@ -357,23 +312,12 @@ class SimulationReport:
             self._print_table()
 
     def _print_table(self) -> None:
-        from rich.console import Console
-        from rich.table import Table
-
-        table = Table(title=self.title, title_justify="left", show_edge=False, pad_edge=False)
-        table.add_column("quantity", style="bold", no_wrap=True)
-        table.add_column("value", no_wrap=True)
-        table.add_column("meaning", ratio=1)
+        table = io.quantity_table(self.title, "value")
         for name, meaning in self.meaning.items():
             if name in self.document:
                 error = self.document.get(f"{name}_error")
                 table.add_row(name, shown(self.document[name], error), meaning)
-        console = Console(highlight=False)
-        if not console.is_terminal:
-            # A pipe has no width: never fold a number.
-            console = Console(highlight=False, width=500)
-            table.columns[-1].ratio = None
-        console.print(table)
+        io.print_table(table)
 
 
 def shown(value: object, error: object = None) -> str:
@@ -402,7 +346,6 @@ def show_rows(rows: list[dict[str, Any]], as_json: bool, columns: dict[str, str]
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(show_edge=False, pad_edge=False)
@@ -410,7 +353,4 @@ def show_rows(rows: list[dict[str, Any]], as_json: bool, columns: dict[str, str]
         table.add_column(heading, overflow="fold")
     for row in rows:
         table.add_row(*("-" if row[key] is None else str(row[key]) for key in columns))
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=500)  # a pipe has no width
-    console.print(table)
+    io.print_table(table)

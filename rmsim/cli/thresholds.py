@@ -21,7 +21,6 @@ from rmsim.cli.options import (
     SweepOptions,
     SymmetricOption,
     UpdateOption,
-    bundled,
     integers,
     numbers,
     option,
@@ -33,6 +32,7 @@ from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.base.wording import counted
 from rmtheory.runtime import report as io
+from rmtheory.runtime.command import bundled
 
 if TYPE_CHECKING:  # --help needs none of these, and they are slow to import
     import xarray as xr

@@ -25,7 +25,7 @@ from typing import Self
 
 import torch
 
-from rmsim.couplings.base import ChainCouplings
+from rmsim.couplings.base import ChainCouplings, Couplings
 from rmsim.couplings.rows import CompressedRows, SparseCouplings, compressed
 from rmsim.given import Given
 from rmsim.network import Network
@@ -49,8 +49,29 @@ _SIDE = 256
 _ASYMMETRIC = "asymmetric: message passing takes J_ij and J_ji for independent"
 
 
+class MatrixCouplings(Couplings):
+    """Couplings whose J are `matrices`, a tensor of shape (samples, blocks, n, n)."""
+
+    matrices: torch.Tensor
+
+    @property
+    def weights(self) -> torch.Tensor:
+        """The matrices."""
+        return self.matrices
+
+    @property
+    def samples(self) -> int:
+        """Number of networks."""
+        return self.matrices.shape[0]
+
+    @property
+    def n(self) -> int:
+        """Neurons per layer."""
+        return self.matrices.shape[2]
+
+
 @dataclass(frozen=True, eq=False)
-class DenseChain(ChainCouplings):
+class DenseChain(MatrixCouplings, ChainCouplings):
     """Couplings of `samples` chains.
 
     Parameters
@@ -74,24 +95,9 @@ class DenseChain(ChainCouplings):
         super().__post_init__()
 
     @property
-    def weights(self) -> torch.Tensor:
-        """The matrices."""
-        return self.matrices
-
-    @property
-    def samples(self) -> int:
-        """Number of networks."""
-        return self.matrices.shape[0]
-
-    @property
     def layers(self) -> int:
         """Number of layers L."""
         return self.matrices.shape[1]
-
-    @property
-    def n(self) -> int:
-        """Neurons per layer."""
-        return self.matrices.shape[2]
 
     @property
     def columns(self) -> torch.Tensor | None:

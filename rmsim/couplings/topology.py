@@ -24,8 +24,8 @@ from dataclasses import dataclass
 
 import torch
 
-from rmsim.couplings.base import Couplings, checked_coupling
-from rmsim.couplings.chains import fill_random, multiply
+from rmsim.couplings.base import checked_coupling
+from rmsim.couplings.chains import MatrixCouplings, fill_random, multiply
 from rmsim.couplings.rows import CompressedRows, SparseCouplings, compressed
 from rmsim.tensors import fill_normal_, generator
 from rmtheory.base import checks
@@ -125,7 +125,7 @@ def _square(name: str, given: Matrix) -> tuple[tuple[float, ...], ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class BlockCouplings(Couplings):
+class BlockCouplings(MatrixCouplings):
     """Couplings of `samples` networks of one topology.
 
     Parameters
@@ -143,24 +143,9 @@ class BlockCouplings(Couplings):
     jd: float
 
     @property
-    def weights(self) -> torch.Tensor:
-        """The blocks."""
-        return self.matrices
-
-    @property
-    def samples(self) -> int:
-        """Number of networks."""
-        return self.matrices.shape[0]
-
-    @property
     def layers(self) -> int:
         """Number of layers L."""
         return self.topology.layers
-
-    @property
-    def n(self) -> int:
-        """Neurons per layer."""
-        return self.matrices.shape[2]
 
     @property
     def blocks(self) -> dict[tuple[int, int], torch.Tensor]:

@@ -124,12 +124,8 @@ def load(
     ----------
     name : str
         entangled-mnist, mnist, fashion-mnist, tiny-imagenet-features or synthetic.
-    folder : path
-        Where its files are, instead of the variable RMSIM_DATA, the system and the cache.
-    download : bool
-        Whether the network may be used (MNIST and Fashion-MNIST).
-    progress : callable
-        Called with the share of a download that is done.
+    folder, download, progress
+        As for :func:`load_data`.
 
     Examples
     --------

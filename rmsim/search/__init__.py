@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rmsim.search.methods import METHODS, Method, find_fixed_point
     from rmsim.search.planted import Planted, neighbours_at, pair_flips, plant, single_flips
     from rmsim.search.reinforced import Schedule, reinforce
+    from rmsim.search.sign_search import SearchOptions
     from rmsim.search.tap_entropy import (
         SOURCES,
         LocalEntropy,
@@ -35,6 +36,7 @@ else:
             ".methods": ["METHODS", "Method", "find_fixed_point"],
             ".planted": ["Planted", "neighbours_at", "pair_flips", "plant", "single_flips"],
             ".reinforced": ["Schedule", "reinforce"],
+            ".sign_search": ["SearchOptions"],
         },
     )
 
@@ -48,6 +50,7 @@ __all__ = [
     "Planted",
     "Rate",
     "Schedule",
+    "SearchOptions",
     "belief_propagation",
     "dense_belief_propagation",
     "find_fixed_point",

@@ -19,12 +19,12 @@ point, every margin positive in float64.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 import torch
 
 from rmsim.couplings.chains import DenseChain
-from rmsim.dynamics.active import ActiveSet, Callback, PerNetwork
+from rmsim.dynamics.active import ActiveSet, PerNetwork
 from rmsim.dynamics.status import SearchResult, Status
 from rmsim.search.amp import (
     MOST_FIELD,
@@ -39,8 +39,8 @@ from rmsim.search.chain_site import (
     log_partition,
     sum_site,
 )
-from rmsim.search.sign_search import SignSearch
-from rmsim.tensors import checked_sync_interval, sign
+from rmsim.search.sign_search import SearchOptions, SignSearch
+from rmsim.tensors import sign
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 
@@ -138,14 +138,7 @@ def _pull(h: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
 def optimise(
     couplings: DenseChain,
     rate: Rate | None = None,
-    *,
-    restarts: int = 0,
-    max_iterations: int = MAX_ITERATIONS,
-    variances: str = "rank-one",
-    sync_interval: int | None = None,
-    seed: int = 0,
-    first_sample: int = 0,
-    callback: Callback | None = None,
+    **options: Unpack[SearchOptions],
 ) -> SearchResult:
     """Search a fixed point in every network.
 
@@ -155,30 +148,15 @@ def optimise(
         The networks.
     rate : Rate, optional
         Size of the steps; ``Rate()`` by default.
-    restarts : int
-        New random starts for networks in which the search has failed.
-    max_iterations : int
-        The cap of an attempt.
-    variances : str
-        ``rank-one`` or ``exact``, see :class:`rmsim.search.amp.Products`.
-    sync_interval : int, optional
-        Iterations between two readings of which networks have ended; 1 on a CPU, 16 on a GPU. The
-        result does not depend on it: what seems to be a fixed point waits, frozen.
-    seed, first_sample : int
-        Starts are ``random_fields(seed, range(first_sample, ...), scale=START)``.
-    callback : callable, optional
-        Called at every reading with the number of iterations and of networks still active.
+    **options
+        `restarts`, `max_iterations` (1000 by default), `variances`, `sync_interval`, `seed`,
+        `first_sample`, `callback`: see :class:`rmsim.search.SearchOptions`. Starts have the
+        ``scale=START``.
     """
     plan = Rate() if rate is None else rate
-    return _Climb(Products(couplings, variances), plan).search(
-        restarts=restarts,
-        max_iterations=max_iterations,
-        sync_interval=checked_sync_interval(couplings.device, sync_interval),
-        seed=seed,
-        first_sample=first_sample,
-        settings={"eta": plan.eta, "decay": plan.decay},
-        callback=callback,
-    )
+    products = Products(couplings, options.get("variances", "rank-one"))
+    settings = {"eta": plan.eta, "decay": plan.decay}
+    return _Climb(products, plan).search(options, MAX_ITERATIONS, settings)
 
 
 @dataclass(frozen=True, eq=False)

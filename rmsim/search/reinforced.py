@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 import torch
 
 from rmsim.couplings.chains import DenseChain
-from rmsim.dynamics.active import ActiveSet, Callback
+from rmsim.dynamics.active import ActiveSet
 from rmsim.dynamics.status import SearchResult, Status
 from rmsim.search.amp import (
     Messages,
@@ -31,8 +31,8 @@ from rmsim.search.amp import (
     step,
 )
 from rmsim.search.chain_site import LEAST_VARIANCE
-from rmsim.search.sign_search import SignSearch
-from rmsim.tensors import cheap_to_read, checked_sync_interval, is_up
+from rmsim.search.sign_search import SearchOptions, SignSearch
+from rmsim.tensors import cheap_to_read, is_up
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 
@@ -89,15 +89,9 @@ def reinforce(
     couplings: DenseChain,
     schedule: Schedule | None = None,
     *,
-    restarts: int = 0,
-    max_iterations: int | None = None,
     field: torch.Tensor | None = None,
     external: torch.Tensor | None = None,
-    variances: str = "rank-one",
-    sync_interval: int | None = None,
-    seed: int = 0,
-    first_sample: int = 0,
-    callback: Callback | None = None,
+    **options: Unpack[SearchOptions],
 ) -> SearchResult:
     """Search a fixed point in every network.
 
@@ -107,39 +101,21 @@ def reinforce(
         The networks; J_ij and J_ji independent.
     schedule : Schedule, optional
         How r grows; ``Schedule()`` by default.
-    restarts : int
-        New random starts for networks in which the search has failed.
-    max_iterations : int, optional
-        The cap of an attempt; by default it ends when r is 0.95.
     field : Tensor, optional
         Field on the spins in the measure, broadcastable to (samples, layers, n): it chooses
         among the fixed points.
     external : Tensor, optional
         External field of the dynamics, which moves the fixed points.
-    variances : str
-        ``rank-one`` or ``exact``, see :class:`rmsim.search.amp.Products`.
-    sync_interval : int, optional
-        Iterations between two readings of which networks have ended; 1 on a CPU, 16 on a GPU. The
-        result does not depend on it: what seems to be a fixed point waits, frozen.
-    seed, first_sample : int
-        Starts are ``random_fields(seed, range(first_sample, ...))``.
-    callback : callable, optional
-        Called at every reading with the number of iterations and of networks still active.
+    **options
+        `restarts`, `max_iterations` (an attempt ends when r is 0.95 by default), `variances`,
+        `sync_interval`, `seed`, `first_sample`, `callback`: see
+        :class:`rmsim.search.SearchOptions`.
     """
     plan = Schedule() if schedule is None else schedule
     _, pull, shift = fitted_fields(couplings, None, field, external)
-    search = _Reinforced(
-        Products(couplings, variances), plan, None if field is None else pull, shift
-    )
-    return search.search(
-        restarts=restarts,
-        max_iterations=plan.iterations if max_iterations is None else max_iterations,
-        sync_interval=checked_sync_interval(couplings.device, sync_interval),
-        seed=seed,
-        first_sample=first_sample,
-        settings={"r0": plan.r0, "dr": plan.dr},
-        callback=callback,
-    )
+    products = Products(couplings, options.get("variances", "rank-one"))
+    search = _Reinforced(products, plan, None if field is None else pull, shift)
+    return search.search(options, plan.iterations, {"r0": plan.r0, "dr": plan.dr})
 
 
 class _Reinforced(SignSearch[Messages]):

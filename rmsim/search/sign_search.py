@@ -10,8 +10,8 @@ does the same iterations whatever the interval.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypedDict, TypeVar
 
 import torch
 
@@ -20,7 +20,7 @@ from rmsim.dynamics.active import Callback, Index, PerNetwork, Search
 from rmsim.dynamics.status import SearchResult, Status
 from rmsim.dynamics.sweeps import check_margins, least_margins
 from rmsim.search.amp import Products, random_fields
-from rmsim.tensors import checked_seed, sign
+from rmsim.tensors import checked_seed, checked_sync_interval, sign
 from rmtheory.base import checks
 
 #: Standard deviations by which J m may miss the field of the signs.
@@ -30,6 +30,35 @@ _DEVIATIONS = 5.0
 PARAMAGNET = 1e-4
 
 S = TypeVar("S", bound=PerNetwork)
+
+
+class SearchOptions(TypedDict, total=False):
+    """Options that all searches by signs have.
+
+    Parameters
+    ----------
+    restarts : int
+        New random starts for networks in which the search has failed; none by default.
+    max_iterations : int, optional
+        The cap of an attempt.
+    variances : str
+        ``rank-one`` (the default) or ``exact``, see :class:`rmsim.search.amp.Products`.
+    sync_interval : int, optional
+        Iterations between two readings of which networks have ended; 1 on a CPU, 16 on a GPU. The
+        result does not depend on it: what seems to be a fixed point waits, frozen.
+    seed, first_sample : int
+        Starts are ``random_fields(seed, range(first_sample, ...))``; both 0 by default.
+    callback : callable, optional
+        Called at every reading with the number of iterations and of networks still active.
+    """
+
+    restarts: int
+    max_iterations: int | None
+    variances: str
+    sync_interval: int | None
+    seed: int
+    first_sample: int
+    callback: Callback | None
 
 
 class SignSearch(Search[S]):
@@ -70,21 +99,28 @@ class SignSearch(Search[S]):
         self.h = torch.zeros(shape, dtype=self.couplings.dtype, device=device)
 
     def search(
-        self,
-        *,
-        restarts: int,
-        max_iterations: int,
-        sync_interval: int,
-        seed: int,
-        first_sample: int,
-        settings: dict[str, object],
-        callback: Callback | None = None,
+        self, options: SearchOptions, cap: int, settings: Mapping[str, object]
     ) -> SearchResult:
-        """Search from random fields, again where that failed, and return the result."""
-        cap = checks.integer("max_iterations", max_iterations, 1)
-        more = checks.integer("restarts", restarts, 0)
-        number, couplings = checked_seed(seed), self.couplings
-        samples = range(first_sample, first_sample + couplings.samples)
+        """Search from random fields, again where that failed, and return the result.
+
+        Parameters
+        ----------
+        options : SearchOptions
+            As the caller gave them.
+        cap : int
+            Iterations of an attempt, unless the options say otherwise.
+        settings : mapping
+            Settings of the method, for the result.
+        """
+        if unknown := sorted(options.keys() - SearchOptions.__annotations__):
+            raise TypeError(f"{self.method} has no option {', '.join(unknown)}")
+        wanted = options.get("max_iterations")
+        cap = checks.integer("max_iterations", cap if wanted is None else wanted, 1)
+        more = checks.integer("restarts", options.get("restarts", 0), 0)
+        number, couplings = checked_seed(options.get("seed", 0)), self.couplings
+        first, callback = options.get("first_sample", 0), options.get("callback")
+        interval = checked_sync_interval(couplings.device, options.get("sync_interval"))
+        samples = range(first, first + couplings.samples)
         for attempt in range(more + 1):
             rows = (self.status != Status.FIXED_POINT).nonzero()[:, 0]
             if len(rows):
@@ -98,9 +134,9 @@ class SignSearch(Search[S]):
                     dtype=couplings.dtype,
                     device=couplings.device,
                 )
-                self._attempt(rows, start, cap, sync_interval, callback)
-        settings = {**settings, "max_iterations": cap, "restarts": more}
-        return self._result(number, settings)
+                self._attempt(rows, start, cap, interval, callback)
+        used = {**settings, "max_iterations": cap, "restarts": more}
+        return self._result(number, used)
 
     def _attempt(
         self,

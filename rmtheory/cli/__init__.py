@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
-
-import typer
 
 from rmtheory.cli.counting import annealed, convergence_bound, derive, second_moment, stability
 from rmtheory.cli.curves import curve
@@ -18,15 +15,11 @@ from rmtheory.cli.diagram import phase_diagram
 from rmtheory.cli.mean_field import mean_field_command
 from rmtheory.cli.points import local_entropy, ystar
 from rmtheory.cli.thresholds import critical
-from rmtheory.runtime.command import run_app
+from rmtheory.runtime.command import application, run_app
 
-app = typer.Typer(
-    name="rmtheory",
-    help="Entropies, stability and phase diagrams of the fixed points of asymmetric networks.",
-    invoke_without_command=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+app = application(
+    "rmtheory",
+    "Entropies, stability and phase diagrams of the fixed points of asymmetric networks.",
 )
 app.command()(annealed)
 app.command("second-moment")(second_moment)
@@ -39,23 +32,6 @@ app.command()(critical)
 app.command("phase-diagram")(phase_diagram)
 app.command("mean-field")(mean_field_command)
 app.command()(derive)
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"rmtheory {version('representation-manifold')}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    context: typer.Context,
-    _version: bool = typer.Option(
-        False, "--version", callback=_show_version, is_eager=True, help="Print the version."
-    ),
-) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -19,16 +19,14 @@ from rmtheory.base.chain import decimal_string
 from rmtheory.base.errors import InvalidInputError, OutsideValidityError
 from rmtheory.base.estimate import Estimate, Tier
 from rmtheory.runtime import report as io
-from rmtheory.runtime.command import check_out
+from rmtheory.runtime.command import bundled, check_out
 from rmtheory.runtime.files import write_text
 
 
+@bundled
 def annealed(
-    layers: io.LayersOption = "1",
-    jd: io.JdOption = None,
-    lam: io.LamOption = None,
-    lam_left: io.LamLeftOption = None,
-    lam_right: io.LamRightOption = None,
+    *,
+    model: io.ChainOptions,
     n: io.SizeOption = None,
     digits: io.DigitsOption = "15",
     json: io.JsonOption = False,
@@ -42,7 +40,7 @@ def annealed(
     """
     from rmtheory.annealed import entropy, log_mean_count, mean_count
 
-    chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
+    chain = model.chain()
     wanted = checks.digits(checks.integer("digits", digits, 1, checks.MAX_DIGITS))
     quantities: dict[str, io.Quantity] = {"entropy": entropy(chain, wanted)}
     parameters: dict[str, object] = dict(chain.parameters())
@@ -63,12 +61,10 @@ def annealed(
     ).show(json, out)
 
 
+@bundled
 def second_moment(
-    layers: io.LayersOption = "1",
-    jd: io.JdOption = None,
-    lam: io.LamOption = None,
-    lam_left: io.LamLeftOption = None,
-    lam_right: io.LamRightOption = None,
+    *,
+    model: io.ChainOptions,
     n: io.SizeOption = None,
     digits: Annotated[
         str | None,
@@ -83,7 +79,7 @@ def second_moment(
     """
     from rmtheory.second_moment import finite_ratio, ratio_limit
 
-    chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
+    chain = model.chain()
     wanted = None if digits is None else checks.integer("digits", digits, 1, checks.MAX_DIGITS)
     parameters: dict[str, object] = dict(chain.parameters())
     quantities: dict[str, io.Quantity] = {}
@@ -111,12 +107,10 @@ def second_moment(
     ).show(json, out)
 
 
+@bundled
 def stability(
-    layers: io.LayersOption = "1",
-    jd: io.JdOption = None,
-    lam: io.LamOption = None,
-    lam_left: io.LamLeftOption = None,
-    lam_right: io.LamRightOption = None,
+    *,
+    model: io.ChainOptions,
     root: Annotated[
         bool, typer.Option("--root", help="The J_D where the core module loses stability.")
     ] = False,
@@ -135,12 +129,11 @@ def stability(
 
     wanted = checks.integer("digits", digits, 1, checks.MAX_DIGITS)
     if root:
-        given = {"jd": jd, "lam": lam, "lam_left": lam_left, "lam_right": lam_right}
-        for name, text in given.items():
-            if text is not None:
+        for name in ("jd", "lam", "lam_left", "lam_right"):
+            if (text := getattr(model, name)) is not None:
                 raise InvalidInputError(name, text, "absent with --root, which solves for J_D")
-        if checks.layers(layers) != 1:
-            raise InvalidInputError("layers", layers, "1 with --root")
+        if checks.layers(model.layers) != 1:
+            raise InvalidInputError("layers", model.layers, "1 with --root")
         io.Report(
             "Loss of stability of the core module",
             {"layers": 1},
@@ -148,7 +141,7 @@ def stability(
             {"root": "J_D below which q = 0 is unstable, L = 1"},
         ).show(json, out)
         return
-    chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
+    chain = model.chain()
     result = theory.stability(chain, wanted)
     quantities: dict[str, io.Quantity] = {
         "eigenvalues": list(result.eigenvalues),

@@ -14,16 +14,14 @@ from rmtheory.base.errors import InvalidInputError, NotConvergedError
 from rmtheory.base.wording import counted
 from rmtheory.cli.points import required
 from rmtheory.runtime import report as io
-from rmtheory.runtime.command import check_folder, check_picture, if_interrupted
+from rmtheory.runtime.command import bundled, check_folder, check_picture, if_interrupted
 from rmtheory.runtime.progress import counting
 
 
+@bundled
 def curve(
-    layers: io.LayersOption = "1",
-    jd: io.JdOption = None,
-    lam: io.LamOption = None,
-    lam_left: io.LamLeftOption = None,
-    lam_right: io.LamRightOption = None,
+    *,
+    model: io.ChainOptions,
     d_min: Annotated[
         str, typer.Option("--d-min", metavar="NUMBER", help="Least distance.")
     ] = "1e-3",
@@ -49,7 +47,7 @@ def curve(
     from rmtheory.local_entropies.points import distance
     from rmtheory.runtime import netcdf, provenance
 
-    chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
+    chain = model.chain()
     low, high = float(distance(d_min, "d_min")), float(distance(d_max, "d_max"))
     count = checks.integer("points", points, 2, 10_000)
     if low >= high:

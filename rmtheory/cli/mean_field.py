@@ -107,7 +107,7 @@ def mean_field_command(
     else:
         if plot is not None:
             check_picture(plot, out or Path("no other file"))
-        chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
+        chain = io.ChainOptions(layers, jd, lam, lam_left, lam_right).chain()
         report = _sweeps(chain, sweeps, p, trajectories, seed, plot)
     report.show(json, out)
 

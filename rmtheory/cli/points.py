@@ -14,6 +14,7 @@ from rmtheory.base.chain import decimal_string
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.base.estimate import Estimate, Tier
 from rmtheory.runtime import report as io
+from rmtheory.runtime.command import bundled
 
 if TYPE_CHECKING:
     from rmtheory.local_entropies.broken_branch import BrokenPoint
@@ -61,12 +62,10 @@ _MEANING_BROKEN = {
 }
 
 
+@bundled
 def local_entropy(
-    layers: io.LayersOption = "1",
-    jd: io.JdOption = None,
-    lam: io.LamOption = None,
-    lam_left: io.LamLeftOption = None,
-    lam_right: io.LamRightOption = None,
+    *,
+    model: io.ChainOptions,
     d: DistanceOption = None,
     y: Annotated[
         str | None, typer.Option("--y", metavar="NUMBER", help="Number of replicas, y > 0.")
@@ -86,7 +85,7 @@ def local_entropy(
     """
     from rmtheory.local_entropies.points import local_entropy as evaluate
 
-    chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
+    chain = model.chain()
     if method not in ("integral", "replicated"):
         raise InvalidInputError("method", method, "integral or replicated")
     if q0:
@@ -121,12 +120,10 @@ def local_entropy(
     io.Report(title, parameters, quantities, _MEANING).show(json, out)
 
 
+@bundled
 def ystar(
-    layers: io.LayersOption = "1",
-    jd: io.JdOption = None,
-    lam: io.LamOption = None,
-    lam_left: io.LamLeftOption = None,
-    lam_right: io.LamRightOption = None,
+    *,
+    model: io.ChainOptions,
     d: DistanceOption = None,
     digits: WantedDigits = None,
     q0: Q0Option = False,
@@ -139,7 +136,7 @@ def ystar(
     """
     from rmtheory.local_entropies.points import ystar as solve
 
-    chain = io.make_chain(layers, jd, lam, lam_left, lam_right)
+    chain = model.chain()
     if q0:
         from rmtheory.local_entropies.broken_branch import broken_ystar
 

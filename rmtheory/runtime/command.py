@@ -5,18 +5,26 @@ gives 130, and a signal that ends the program 128 plus its number (143 for SIGTE
 same cleaning up as for Ctrl-C: temporary files are removed, processes ended.
 
 Files that cannot be written are refused before the work begins.
+
+typer reads the options of a command from its signature. :func:`bundled` spells a dataclass of
+options out in that signature, so that commands which share a dozen options name them once.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import io
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
+from typing import Any, get_type_hints
 
 import typer
 
@@ -64,6 +72,76 @@ def if_interrupted(sentence: Callable[[], str]) -> Iterator[None]:
         yield
     except KeyboardInterrupt as stop:
         raise Stopped(sentence(), getattr(stop, "code", _INTERRUPTED)) from stop
+
+
+def application(name: str, text: str) -> typer.Typer:
+    """Return a command line that shows its help without a command, and has ``--version``."""
+    app = typer.Typer(
+        name=name,
+        help=text,
+        invoke_without_command=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+
+    def show_version(wanted: bool) -> None:
+        if wanted:
+            typer.echo(f"{name} {version('representation-manifold')}")
+            raise typer.Exit
+
+    @app.callback()
+    def options(
+        context: typer.Context,
+        _version: bool = typer.Option(
+            False, "--version", callback=show_version, is_eager=True, help="Print the version."
+        ),
+    ) -> None:
+        if context.invoked_subcommand is None:
+            typer.echo(context.get_help())
+
+    return app
+
+
+def bundled(command: Callable[..., None]) -> Callable[..., None]:
+    """Return `command` as typer wants it: the fields of its dataclasses are options like others.
+
+    Parameters
+    ----------
+    command : callable
+        A command; arguments whose type is a dataclass are keywords without a default, and their
+        fields have types and defaults as options of a command have.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    given = inspect.signature(command).parameters.values()
+    bundles = {one.name: hints[one.name] for one in given if is_dataclass(hints[one.name])}
+    names = {name: [field.name for field in fields(kind)] for name, kind in bundles.items()}
+
+    @functools.wraps(command)
+    def spelt_out(**values: Any) -> None:
+        for name, kind in bundles.items():
+            values[name] = kind(**{field: values.pop(field) for field in names[name]})
+        command(**values)
+
+    parameters = []
+    for one in given:
+        if one.name not in bundles:
+            own = one.replace(annotation=hints[one.name], kind=inspect.Parameter.KEYWORD_ONLY)
+            parameters.append(own)
+            continue
+        inner = get_type_hints(bundles[one.name], include_extras=True)
+        parameters += [
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=field.default,
+                annotation=inner[field.name],
+            )
+            for field in fields(bundles[one.name])
+        ]
+    spelt_out.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    spelt_out.__annotations__ = {one.name: one.annotation for one in parameters}
+    return spelt_out
 
 
 def run_app(app: typer.Typer, name: str, arguments: Sequence[str] | None = None) -> int:

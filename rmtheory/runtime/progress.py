@@ -11,9 +11,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rmtheory.base.wording import duration
+
+if TYPE_CHECKING:  # only a terminal needs it
+    from rich.progress import Progress
 
 #: Seconds of the past from which the time left is estimated: a step may take minutes.
 _REMEMBERED = 3600.0
@@ -95,27 +98,7 @@ def counting(
     with Progress(
         *columns, console=console, transient=transient, speed_estimate_period=_REMEMBERED
     ) as progress:
-        steps, name = total, label
-
-        def show(
-            done: int,
-            total: int | None = None,
-            *,
-            share: float | None = None,
-            label: str | None = None,
-            text: str = "",
-            short: str = "",
-        ) -> None:
-            nonlocal steps, name
-            steps = steps if total is None else total
-            name = name if label is None else label
-            parts = round(_share(done, steps, share) * _PARTS)
-            said = short or text or f"{done}/{steps}"
-            if not progress.tasks:  # not before there is something to do
-                progress.add_task(name, total=_PARTS, completed=parts, text=said)
-            else:
-                progress.update(progress.task_ids[0], description=name, completed=parts, text=said)
-
+        show = _Bar(progress, label, total)
         if before is not None:
             show(before)
         yield show
@@ -127,15 +110,11 @@ def _share(done: int, total: int, share: float | None) -> float:
     return done / total if total else 1.0
 
 
-class _Lines:
-    """Says it in a few lines without control characters."""
+class _Display:
+    """What a bar and lines in a log have in common: how far the work is."""
 
     def __init__(self, label: str, total: int) -> None:
         self.label, self.total = label, total
-        self.begun = self.last = time.monotonic()
-        self.first: float | None = None
-        self.told = 0.0
-        self.named: str | None = None
 
     def __call__(
         self,
@@ -147,11 +126,45 @@ class _Lines:
         text: str = "",
         short: str = "",
     ) -> None:
-        """Print a line if it is time for one."""
-        now = time.monotonic()
+        """Show how far it is; see :class:`Report`."""
         self.total = self.total if total is None else total
         self.label = self.label if label is None else label
-        share = _share(done, self.total, share)
+        self._show(done, _share(done, self.total, share), text, short)
+
+    def _show(self, done: int, share: float, text: str, short: str) -> None:
+        raise NotImplementedError
+
+
+class _Bar(_Display):
+    """A bar on a terminal."""
+
+    def __init__(self, progress: Progress, label: str, total: int) -> None:
+        super().__init__(label, total)
+        self.progress = progress
+
+    def _show(self, done: int, share: float, text: str, short: str) -> None:
+        progress, parts = self.progress, round(share * _PARTS)
+        shown = short or text or f"{done}/{self.total}"
+        if not progress.tasks:  # not before there is something to do
+            progress.add_task(self.label, total=_PARTS, completed=parts, text=shown)
+        else:
+            task = progress.task_ids[0]
+            progress.update(task, description=self.label, completed=parts, text=shown)
+
+
+class _Lines(_Display):
+    """A few lines without control characters."""
+
+    def __init__(self, label: str, total: int) -> None:
+        super().__init__(label, total)
+        self.begun = self.last = time.monotonic()
+        self.first: float | None = None
+        self.told = 0.0
+        self.named: str | None = None
+
+    def _show(self, done: int, share: float, text: str, short: str) -> None:
+        """Print a line if it is time for one."""
+        now = time.monotonic()
         if self.first is None:
             self.first = self.told = share
         if text:

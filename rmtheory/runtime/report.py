@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,9 @@ from rmtheory.base.errors import InvalidInputError
 from rmtheory.base.estimate import Estimate
 from rmtheory.runtime.command import check_out
 from rmtheory.runtime.files import write_text
+
+if TYPE_CHECKING:  # only a table needs it
+    from rich.table import Table
 
 #: None stands for a quantity that does not exist; its meaning says why.
 Quantity = Estimate | list[Estimate] | list[int] | bool | str | int | None
@@ -99,14 +102,7 @@ class Report:
             self._print_table()
 
     def _print_table(self) -> None:
-        from rich.console import Console
-        from rich.table import Table
-
-        table = Table(title=self.title, title_justify="left", show_edge=False, pad_edge=False)
-        table.add_column("quantity", style="bold", no_wrap=True)
-        table.add_column("value", no_wrap=True)
-        table.add_column("trust", no_wrap=True)
-        table.add_column("meaning", ratio=1)
+        table = quantity_table(self.title, "value", "trust")
         for name, value in self.quantities.items():
             if name in self.json_only:
                 continue
@@ -118,13 +114,31 @@ class Report:
                 if item is None or isinstance(item, bool):
                     shown = "none" if item is None else ("yes" if item else "no")
                 table.add_row(label, shown, trust, self.meaning.get(name, "") if label else "")
-        console = Console(highlight=False)
-        if not console.is_terminal:
-            # A pipe has no width: never fold a number.
-            console = Console(highlight=False, width=500)
-            table.expand = False
-            table.columns[-1].ratio = None
-        console.print(table)
+        print_table(table)
+
+
+def quantity_table(title: str, *columns: str) -> Table:
+    """Return a table of quantities: name, `columns` that are never folded, and the meaning."""
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
+    table.add_column("quantity", style="bold", no_wrap=True)
+    for name in columns:
+        table.add_column(name, no_wrap=True)
+    table.add_column("meaning", ratio=1)
+    return table
+
+
+def print_table(table: Table) -> None:
+    """Print `table` as wide as the terminal; a pipe has no width, and nothing is folded there."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=500)
+        for column in table.columns:
+            column.ratio = None
+    console.print(table)
 
 
 def _json(value: Quantity) -> Any:
@@ -144,11 +158,20 @@ def refuse_lambda_of_one_layer(layers: str, **lambdas: str | None) -> None:
             raise InvalidInputError(name, value, "absent for one layer, it needs --layers >= 2")
 
 
-def make_chain(
-    layers: str, jd: str | None, lam: str | None, lam_left: str | None, lam_right: str | None
-) -> Chain:
-    """Build the chain from the options as typed; refuse couplings to neighbours of one layer."""
-    if jd is None:
-        raise InvalidInputError("jd", "nothing", "given (--jd NUMBER)")
-    refuse_lambda_of_one_layer(layers, lam=lam, lam_left=lam_left, lam_right=lam_right)
-    return Chain(layers, jd, lam, lam_left=lam_left, lam_right=lam_right)
+@dataclass(frozen=True)
+class ChainOptions:
+    """The options that define a chain, as typed (:func:`rmtheory.runtime.command.bundled`)."""
+
+    layers: LayersOption = "1"
+    jd: JdOption = None
+    lam: LamOption = None
+    lam_left: LamLeftOption = None
+    lam_right: LamRightOption = None
+
+    def chain(self) -> Chain:
+        """Return the chain; refuse couplings to neighbours of one layer."""
+        if self.jd is None:
+            raise InvalidInputError("jd", "nothing", "given (--jd NUMBER)")
+        lambdas = {"lam": self.lam, "lam_left": self.lam_left, "lam_right": self.lam_right}
+        refuse_lambda_of_one_layer(self.layers, **lambdas)
+        return Chain(self.layers, self.jd, **lambdas)

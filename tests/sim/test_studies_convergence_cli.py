@@ -11,11 +11,11 @@ import typer
 
 from rmsim.cli import options as ranges
 from rmsim.cli import run
-from rmsim.cli.options import SeedOption, bundled
+from rmsim.cli.options import SeedOption
 from rmsim.studies.convergence import Design, sweep_of
 from rmsim.sweep import Serial, run_sweep
 from rmtheory.runtime import netcdf
-from rmtheory.runtime.command import run_app
+from rmtheory.runtime.command import bundled, run_app
 
 COMMAND = ["thresholds", "--n", "24,40", "--jd", "0:1:5", "--samples", "10", "--batch", "5"]
 COMMAND += ["--max-sweeps", "100", "--device", "cpu", "--jobs", "1"]
