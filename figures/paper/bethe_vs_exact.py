@@ -1,8 +1,8 @@
 """Belief propagation against enumeration: entropies and marginals of small networks.
 
 The Bethe (TAP) entropy estimates the log of the number of fixed points of a single network, and
-message passing under a random field their marginals. Both are held against all fixed points, found
-by enumeration.
+message passing under a random field their marginals. Both are compared with all fixed points, by
+enumeration.
 """
 
 from __future__ import annotations
@@ -124,26 +124,28 @@ def _summary(raw: xr.Dataset) -> xr.Dataset:
         "m_correlation": "correlation of the marginals",
         "converged": "fraction of networks in which BP under the field converged",
     }
-    found = {f"{name}{end}": np.full(shape, np.nan) for name in names for end in ("", "_error")}
+    summary = {f"{name}{end}": np.full(shape, np.nan) for name in names for end in ("", "_error")}
     for place in np.ndindex(*shape):
         one = raw.isel(n=place[0], jd=place[1])
         exact, bethe = one["log_count"].values, one["bethe"].values
         there = np.isfinite(exact) & np.isfinite(bethe)
         excess = bethe[there] - exact[there]
-        found["excess"][place] = excess.mean()
-        found["excess_error"][place] = standard_error(excess)
+        summary["excess"][place] = excess.mean()
+        summary["excess_error"][place] = standard_error(excess)
         pairs = (exact[there], bethe[there], excess.size)
-        found["correlation"][place], found["correlation_error"][place] = _correlation(*pairs)
+        summary["correlation"][place], summary["correlation_error"][place] = _correlation(*pairs)
         x, y = one["exact_m"].values, one["bethe_m"].values
         fine = np.isfinite(x) & np.isfinite(y)
         # Marginals of one network are not independent: the networks are counted.
         networks = int(fine.any(1).sum())
         pairs = (x[fine], y[fine], networks)
-        found["m_correlation"][place], found["m_correlation_error"][place] = _correlation(*pairs)
+        summary["m_correlation"][place], summary["m_correlation_error"][place] = _correlation(
+            *pairs
+        )
         rate = np.isfinite(y).any(1).mean()
-        found["converged"][place] = rate
-        found["converged_error"][place] = naive_half_width(rate, len(y))
-    data = xr.Dataset({name: (("n", "jd"), value) for name, value in found.items()})
+        summary["converged"][place] = rate
+        summary["converged_error"][place] = naive_half_width(rate, len(y))
+    data = xr.Dataset({name: (("n", "jd"), value) for name, value in summary.items()})
     for name, meaning in names.items():
         data[name].attrs["long_name"] = meaning
     return data.assign_coords(n=raw["n"], jd=raw["jd"])

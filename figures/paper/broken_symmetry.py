@@ -47,13 +47,13 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
     """Follow the branch from its onset, one process for each coupling."""
     rows, points = parameters["curves"], parameters["points"]
     context.progress(0, len(rows))
-    found = in_order(
+    curves = in_order(
         one_curve,
         [(row["jd"], row["top_d"], points) for row in rows],
         jobs=context.jobs,
         on_done=lambda count: context.progress(count, len(rows)),
     )
-    return xr.concat(found, "curve", join="exact", combine_attrs="drop_conflicts")
+    return xr.concat(curves, "curve", join="exact", combine_attrs="drop_conflicts")
 
 
 def one_curve(jd: float, top: float, points: int) -> xr.Dataset:
@@ -138,5 +138,5 @@ FIGURE = Figure(
     },
     compute=compute,
     plot=plot,
-    earlier=("1-21bcab572929",),
+    earlier=("1-21bcab572929", "1-b7b672e1ad8e"),
 )

@@ -1,8 +1,8 @@
 """Theory against simulation: the number of fixed points, enumerated and exact at finite N.
 
-All fixed points of many networks are found by branch and bound. Mean count, second moment and the
-distances between fixed points have exact averages at every N, with J_D and lambda divided by
-sigma_N = sqrt((N-1)/N); with sigma = 1, as printed in the paper, they are rejected.
+All fixed points of many networks are enumerated by branch and bound. Mean count, second moment
+and the distances between fixed points have exact averages at every N, with J_D and lambda divided
+by sigma_N = sqrt((N-1)/N); with sigma = 1, as printed in the paper, they are rejected.
 """
 
 from __future__ import annotations
@@ -59,15 +59,15 @@ def measure(point: dict[str, Any], seed: int) -> dict[str, Any]:
     network = Network(point["n"], chain)
     # The pairs grow with the square of the count: they are sorted at one J_D only.
     shown = point["jd"] == _SHOWN
-    found = enumerate_samples(network, point["samples"], seed, histogram=shown)
-    count = statistics.mean(found.counts)
-    ratio = statistics.second_moment_ratio(found.counts)
+    enumerated = enumerate_samples(network, point["samples"], seed, histogram=shown)
+    count = statistics.mean(enumerated.counts)
+    ratio = statistics.second_moment_ratio(enumerated.counts)
     theory_ratio = compare.second_moment_ratio(chain, network.n)
     if ratio is None or theory_ratio is None:
         raise ValueError(f"no second moment for {network}")
     pairs = pairs_error = theory_pairs = np.array([])
-    if found.histograms is not None:
-        pairs, pairs_error = statistics.mean_of_rows(found.histograms)
+    if enumerated.histograms is not None:
+        pairs, pairs_error = statistics.mean_of_rows(enumerated.histograms)
         exact = compare.pairs(chain, network.n)
         assert exact is not None  # twenty spins are few
         theory_pairs = exact
@@ -113,10 +113,10 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
         cost=lambda point: 1 + float(point["jd"]),
     )
     with swept({"counts": sweep}, context) as folders:
-        found = collect(folders["counts"], sweep, dims=dict.fromkeys(_PAIRS, ("distance",)))
+        measured = collect(folders["counts"], sweep, dims=dict.fromkeys(_PAIRS, ("distance",)))
     # One entry for each network, not for each combination of layers, n and lambda.
     parts = [
-        found.sel(layers=layers, n=n, lam=lam, drop=True)
+        measured.sel(layers=layers, n=n, lam=lam, drop=True)
         for layers, n, lam in parameters["networks"]
     ]
     names = [name + suffix for name in _MEANING for suffix in ("", "_error")]
@@ -223,5 +223,5 @@ FIGURE = Figure(
     version=2,
     seed=SEED,
     core_hours={Scale.PAPER: 0.7},
-    earlier=("2-751a69d69021",),
+    earlier=("2-751a69d69021", "2-523b94ec77ab"),
 )

@@ -57,13 +57,13 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
     work = [*reversed(boundaries), *ends, *curves]
     context.progress(0, len(work))
     with context.parts_folder() as folder:
-        found = in_order(
+        solved = in_order(
             part,
             [(*one, folder) for one in work],
             jobs=context.jobs,
             on_done=lambda count: context.progress(count, len(work)),
         )
-    results = {(one[0], one[1]): rows for one, rows in zip(work, found, strict=True)}
+    results = {(one[0], one[1]): rows for one, rows in zip(work, solved, strict=True)}
     thresholds = [
         results["boundary", layers][-1:]
         if layers in parameters["boundaries"]
@@ -85,7 +85,7 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
         depth=[float(x) for x in parameters["depths"]],
         curve=[float(x) for x in parameters["curve_layers"]],
     )
-    return data.set_coords("curve_d")  # chosen, not found
+    return data.set_coords("curve_d")  # chosen, not computed
 
 
 def part(what: str, layers: str, numbers: dict[str, Any], folder: Path) -> list[dict[str, float]]:
@@ -135,11 +135,11 @@ def threshold(layers: float, width: float) -> list[dict[str, float]]:
     As on the boundaries, the whole curves at the two ends are unchecked here: judging them takes
     longer than the bracket (`rmtheory critical` does it).
     """
-    found = critical_coupling(layers, "lam", jd=0.0, width=0.4 * width, verdicts=False)
-    middle, half = found.bracket.value, 0.5 * (found.high - found.low)
+    critical = critical_coupling(layers, "lam", jd=0.0, width=0.4 * width, verdicts=False)
+    middle, half = critical.bracket.value, 0.5 * (critical.high - critical.low)
     row = {"jd": 0.0, "jd_error": 0.0, "lam": middle, "lam_error": half}
     for name in ("d", "y_star", "internal"):
-        estimate = getattr(found, name)
+        estimate = getattr(critical, name)
         row |= {name: float(estimate.value), f"{name}_error": float(estimate.error)}
     return [row]
 
@@ -334,5 +334,5 @@ FIGURE = Figure(
     plot=plot,
     version=2,
     core_hours={Scale.PAPER: 0.8},
-    earlier=("2-8274f2c954d8",),
+    earlier=("2-8274f2c954d8", "2-f9b25074c22f"),
 )

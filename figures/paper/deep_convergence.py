@@ -65,7 +65,7 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
             data["phi"][i, level] = moments.phi - phi
             data["internal"][i, level] = moments.internal - internal
     dims = ("y", "level")
-    found = xr.Dataset(
+    convergence = xr.Dataset(
         {
             "phi_deviation": (dims, data["phi"], {"long_name": "phi, operator - exact"}),
             "phi_deviation_error": (dims, data["phi_error"]),
@@ -78,7 +78,7 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
             "size": (dims, data["size"], {"long_name": "basis functions"}),
         },
     )
-    return found.merge(_depths(parameters, context, len(ys), total))
+    return convergence.merge(_depths(parameters, context, len(ys), total))
 
 
 @lru_cache(maxsize=64)
@@ -175,5 +175,5 @@ FIGURE = Figure(
     compute=compute,
     plot=plot,
     version=2,
-    earlier=("2-aa54eff08841", "2-ad183aef6b2e"),
+    earlier=("2-aa54eff08841", "2-ad183aef6b2e", "2-5997f3fc5bac"),
 )

@@ -62,9 +62,9 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
         for name, values in axes.items()
     }
     parts = []
-    for name, found in gathered(sweeps, _MEANING, context).items():
+    for name, trained in gathered(sweeps, _MEANING, context).items():
         other = "lam" if name == "jd" else "jd"
-        one = found.isel({"epoch": -1, other: 0}, drop=True)
+        one = trained.isel({"epoch": -1, other: 0}, drop=True)
         parts.append(one.rename({str(v): _named(str(v), name) for v in one.data_vars}))
     fixed = parameters["fixed"]
     return xr.merge(parts).assign_coords(n=fixed["n"], epochs=fixed["looks"][-1])
@@ -136,5 +136,5 @@ FIGURE = Figure(
     seed=_SEED,
     # 17 couplings, 3 networks, 20 epochs of about 150 s.
     core_hours={Scale.PAPER: 45.0},
-    earlier=("1-a5b48bc2638e",),
+    earlier=("1-a5b48bc2638e", "1-6d7e92dcd8b6"),
 )

@@ -4,7 +4,7 @@ The paper shows d above 0.01 or so. Here those of one layer go down to d = 1e-5,
 where y* is several tens, and the dilute gas of flips
 (:mod:`rmtheory.local_entropies.dilute_gas`) carries them on to d = 0.
 
-How the nine curves of the local entropy look, the same in all figures that show them.
+The nine curves of the local entropy have the same style in all figures that show them.
 """
 
 from __future__ import annotations
@@ -253,12 +253,12 @@ def continuation(axis: Axes, curve: Styled, divisor: Values | float) -> None:
 
 def family_legend(axis: Axes, curves: list[Styled], family: int, *more: Any, **place: Any) -> None:
     """Put the legend of one family on a panel: three panels share the nine entries."""
-    handles = [Line2D([], [], **look(curve), label=curve.label) for curve in curves]
+    handles = [Line2D([], [], **style_of(curve), label=curve.label) for curve in curves]
     legend = axis.legend(handles=[*handles, *more], title=FAMILIES[family][1], **place)
     legend.set_alignment("left")
 
 
-def look(curve: Styled) -> dict[str, Any]:
+def style_of(curve: Styled) -> dict[str, Any]:
     """Return the style in a legend: with a circle if the curve is not monotone."""
     circle = {} if curve.monotone else {"marker": "o", "markerfacecolor": "white"}
     return {"color": curve.colour, **circle}

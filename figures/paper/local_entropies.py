@@ -18,8 +18,8 @@ from figures.paper.local_curves import (
     bump,
     continuation,
     family_legend,
-    look,
     smooth,
+    style_of,
     styled,
 )
 
@@ -37,7 +37,7 @@ def plot_entropies(data: xr.Dataset) -> Picture:
         continuation(scaled, curve, curve.data["gas_d"].values)
         top = None if curve.monotone else bump(curve.data)
         if top is not None:
-            logarithmic.plot(top[0], 1e3 * top[1], zorder=5, **look(curve))
+            logarithmic.plot(top[0], 1e3 * top[1], zorder=5, **style_of(curve))
     gas = Line2D([], [], color="0.4", linestyle="--", linewidth=0.8, label="dilute flips")
     top_of_bump = Line2D(
         [], [], color="0.4", marker="o", markerfacecolor="white", linestyle="none", label="maximum"

@@ -165,14 +165,14 @@ def _vector(x: float, y: float) -> Any:
 
 
 def _arrow(axis: Axes, start: Any, end: Any, mutation: float = 5.0, **style: Any) -> None:
-    look: dict[str, Any] = {
+    base: dict[str, Any] = {
         "arrowstyle": "-|>",
         "mutation_scale": mutation,
         "shrinkA": 3.2,
         "shrinkB": 3.2,
         "zorder": 3,
     }
-    axis.add_patch(FancyArrowPatch(tuple(start), tuple(end), **(look | style)))
+    axis.add_patch(FancyArrowPatch(tuple(start), tuple(end), **(base | style)))
 
 
 def _legend(axis: Axes) -> None:

@@ -67,12 +67,12 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
 
 def first_rays(request: Request, rays: int) -> xr.Dataset:
     """Return the boundaries on the rays next to the J_D axis only: a corner of the plane."""
-    found: list[list[BoundaryPoint]] = []
+    boundaries: list[list[BoundaryPoint]] = []
     for kind in KINDS:
         points: list[BoundaryPoint] = []
         for theta in request.angles()[:rays]:
             points.append(boundary_point(kind, theta, request, points[-1] if points else None))
-        found.append(points)
+        boundaries.append(points)
     names = {
         name + suffix: name.removeprefix("touching_") + suffix
         for name in _MEANING
@@ -80,7 +80,10 @@ def first_rays(request: Request, rays: int) -> xr.Dataset:
     }
     return xr.Dataset(
         {
-            name: (("kind", "ray"), [[getattr(point, field) for point in row] for row in found])
+            name: (
+                ("kind", "ray"),
+                [[getattr(point, field) for point in row] for row in boundaries],
+            )
             for name, field in names.items()
         },
         coords={"kind": list(KINDS), "theta": ("ray", request.angles()[:rays])},

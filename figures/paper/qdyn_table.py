@@ -48,7 +48,7 @@ def _parameters(
     n: int, watched: int, data: dict[str, Any], *rows: tuple[dict[str, Any], Any, int]
 ) -> Parameters:
     fixed = {"preset": "overlaps", "n": n, "watched": watched, **data}
-    # Each: values of J_D, lambda_x, lambda_y, epochs at which they are looked at, networks.
+    # Each: values of J_D, lambda_x, lambda_y, epochs at which they are measured, networks.
     table = [{"axes": axes, "looks": looks, "networks": networks} for axes, looks, networks in rows]
     return {"seed": _SEED, "fixed": fixed, "rows": table}
 

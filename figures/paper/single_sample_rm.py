@@ -1,4 +1,4 @@
-"""The representation manifold on single networks: S(d) around typical fixed points, and found ones.
+"""The representation manifold on single networks: S(d) around fixed points, typical and reached.
 
 Typical fixed points, made by planting, have few others close by. Those that the dynamics and
 reinforced BP find lie in dense regions, whose entropy theory bounds by S_I*(d). The curves are
@@ -50,7 +50,7 @@ def _parameters(n: int, samples: int, distances: int, theory_points: int) -> Par
 
 
 def measure(point: dict[str, Any], seed: int, device: str = "cpu") -> dict[str, Any]:
-    """Find or plant a fixed point and look around it; called by name in other processes."""
+    """Search for a fixed point or plant one, and count the fixed points near it; called by name."""
     from rmsim.search.planted import neighbours_at
     from rmsim.search.tap_entropy import local_entropy_around, reference_point
     from rmsim.tensors import choose_device
@@ -75,7 +75,7 @@ def measure(point: dict[str, Any], seed: int, device: str = "cpu") -> dict[str, 
 
 
 def compute(parameters: Parameters, context: Context) -> xr.Dataset:
-    """Look around one fixed point of every source in every network, then ask theory."""
+    """Measure S(d) around a fixed point of every source in every network, and add the theory."""
     axes: dict[str, tuple[Scalar, ...]] = {
         "source": tuple(SOURCES),
         "sample": tuple(range(parameters["samples"])),
@@ -183,5 +183,5 @@ FIGURE = Figure(
     plot=plot,
     version=2,
     seed=SEED,
-    earlier=("2-e25800709489",),
+    earlier=("2-e25800709489", "2-f6be980515c3"),
 )

@@ -128,7 +128,7 @@ def _second_moment(parameters: Parameters) -> xr.Dataset:
         "saddles": "saddles of S_rs with q != 0 that a search found, L = 1",
     }
     few, both = ("few_jd",), ("few_layers", "few_jd")
-    found = {
+    variables = {
         "exponent_gap": (both, gap[0]),
         "exponent_gap_error": (both, gap[1]),
         "ratio_limit": (few, ratio[0]),
@@ -140,7 +140,7 @@ def _second_moment(parameters: Parameters) -> xr.Dataset:
         "saddles_error": (few, np.zeros(len(jds))),
     }
     places = {"few_layers": [1, 2], "few_jd": jds, "large_n": parameters["large_n"]}
-    data = xr.Dataset(found, coords=places)
+    data = xr.Dataset(variables, coords=places)
     for name, meaning in meanings.items():
         data[name].attrs["long_name"] = meaning
     return data

@@ -150,11 +150,11 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
     series, seed = parameters["series"], parameters["seed"]
     with swept({"thresholds": sweep_over(series, seed)}, context) as folders:
         raws = [gather(folders["thresholds"], sweep_over([one], seed)) for one in series]
-    found = [
+    analyses = [
         analyse(raw, one["control"], seed=seed).isel(n=0)
         for raw, one in zip(raws, series, strict=True)
     ]
-    return _together(series, found).merge(_theory(parameters["lam_width"]))
+    return _together(series, analyses).merge(_theory(parameters["lam_width"]))
 
 
 _POINTS = {
@@ -167,31 +167,31 @@ _CROSSINGS = {
 }
 
 
-def _together(series: list[dict[str, Any]], found: list[xr.Dataset]) -> xr.Dataset:
+def _together(series: list[dict[str, Any]], analyses: list[xr.Dataset]) -> xr.Dataset:
     """All series as rows, as long as the longest of them."""
     longest = max(len(one["values"]) for one in series)
     data = xr.Dataset()
     for name, meaning in _POINTS.items():
         for suffix in ("", "_error"):
             rows = np.full((len(series), longest), np.nan)
-            for row, one in zip(rows, found, strict=True):
+            for row, one in zip(rows, analyses, strict=True):
                 row[: one[name].size] = one[f"{name}{suffix}"].values
             data[f"{name}{suffix}"] = (("series", "point"), rows)
         data[name].attrs["long_name"] = meaning
     for name, meaning in _CROSSINGS.items():
         for suffix in ("", "_error"):
-            values = np.array([float(one[f"{name}{suffix}"]) for one in found])
+            values = np.array([float(one[f"{name}{suffix}"]) for one in analyses])
             data[f"{name}{suffix}"] = ("series", values)
         data[name].attrs["long_name"] = meaning
     coupling = np.full((len(series), longest), np.nan)
     trials = np.zeros((len(series), longest), dtype=np.int64)
-    for row, counts, about, part in zip(coupling, trials, series, found, strict=True):
+    for row, counts, about, part in zip(coupling, trials, series, analyses, strict=True):
         row[: len(about["values"])] = part[about["control"]].values
         counts[: len(about["values"])] = part["trials"].values
     return data.assign_coords(
         coupling=(("series", "point"), coupling),
         trials=(("series", "point"), trials),
-        status=("series", [str(part["threshold_status"].values) for part in found]),
+        status=("series", [str(part["threshold_status"].values) for part in analyses]),
         group=("series", [one["group"] for one in series]),
         search=("series", [one["name"] for one in series]),
         n=("series", [one["n"] for one in series]),
@@ -206,17 +206,17 @@ def _theory(width: float) -> xr.Dataset:
     core = critical_coupling(1, "jd")
     # Judging the whole curves of two layers takes minutes: at the paper's width only.
     pair = critical_coupling(2, "lam", jd=0.0, width=width, verdicts=width <= 1e-4)
-    for name, found, meaning in (
+    for name, bracket, meaning in (
         ("jd_critical", core, "J_D above which S_I*(d) increases, one layer"),
         ("lam_critical", pair, "lambda above which S_I*(d) increases, two layers at J_D = 0"),
     ):
-        verdicts = " / ".join(found.verdicts)
+        verdicts = " / ".join(bracket.verdicts)
         data[name] = (
             (),
-            (found.low + found.high) / 2,
+            (bracket.low + bracket.high) / 2,
             {"long_name": meaning, "verdicts": verdicts},
         )
-        data[f"{name}_error"] = ((), (found.high - found.low) / 2)
+        data[f"{name}_error"] = ((), (bracket.high - bracket.low) / 2)
     return data
 
 
@@ -333,7 +333,7 @@ FIGURE = Figure(
     version=2,
     seed=_SEED,
     core_hours={Scale.PAPER: 20.0},
-    earlier=("2-84705f034a00",),
+    earlier=("2-84705f034a00", "2-06ad5ba3136d"),
 )
 
 
@@ -381,12 +381,12 @@ def success_panel(axis: Axes, data: xr.Dataset) -> None:
 def sizes_panel(axis: Axes, data: xr.Dataset) -> None:
     """The 50 % point against N, with the paper's values."""
     for (search, (name, _, colour, paper)), marker in zip(_LOOK.items(), "osD^", strict=True):
-        found = [row for row in _rows(data, "core", search) if np.isfinite(row["threshold"])]
+        known = [row for row in _rows(data, "core", search) if np.isfinite(row["threshold"])]
         axis.axhline(paper, color=colour, linewidth=0.8, linestyle=":")
         axis.errorbar(
-            [int(row["n"]) for row in found],
-            [float(row["threshold"]) for row in found],
-            [float(row["threshold_error"]) for row in found],
+            [int(row["n"]) for row in known],
+            [float(row["threshold"]) for row in known],
+            [float(row["threshold_error"]) for row in known],
             fmt=f"{marker}-",
             color=colour,
             label=name,
@@ -425,12 +425,12 @@ def iterations_panel(axis: Axes, data: xr.Dataset) -> None:
 def speed_panel(axis: Axes, data: xr.Dataset) -> None:
     """The 50 % point of reinforced BP against its speed."""
     rows = list(_rows(data, "speed", "rbp .01"))
-    found = [row for row in rows if np.isfinite(row["threshold"])]
+    known = [row for row in rows if np.isfinite(row["threshold"])]
     size = int(rows[0]["n"])
     axis.errorbar(
-        [float(row["dr"]) for row in found],
-        [float(row["threshold"]) for row in found],
-        [float(row["threshold_error"]) for row in found],
+        [float(row["dr"]) for row in known],
+        [float(row["threshold"]) for row in known],
+        [float(row["threshold_error"]) for row in known],
         fmt="D-",
         color="C2",
         label=f"rBP, $N={size}$",

@@ -51,7 +51,7 @@ def training(
 ) -> Sweep:
     """Return the sweep over all combinations of `axes`, `replicas` networks each.
 
-    Networks that differ only in what is `paired`, and in when they are looked at, start from the
+    Networks that differ only in what is `paired`, and in when they are measured, start from the
     same random numbers.
     """
     from rmsim.sweep import Grid, Sweep
@@ -74,11 +74,11 @@ def gathered(
 
     names = [f"{name}{end}" for name in meaning for end in ("", "_error")]
     with swept(sweeps, context) as folders:
-        found = {
+        datasets = {
             name: collect(folders[name], sweep, dims=dict.fromkeys(names, ("epoch",)))
             for name, sweep in sweeps.items()
         }
     return {
         name: over_replicas(one, meaning).assign_coords(epoch=sweeps[name].grid.fixed["looks"])
-        for name, one in found.items()
+        for name, one in datasets.items()
     }

@@ -120,15 +120,15 @@ def thresholds_command(
     sweep = sweep_of(design, number)
     folder = results_directory(options.out)
     report = run_from_command(sweep, folder, options.jobs, options.dask)
-    found = analysed(folder, sweep, design)
-    data = found.data
+    result = analysed(folder, sweep, design)
+    data = result.data
     with Directory(folder).at_work():
         netcdf.save(data, folder / DATA)
         if plot:
             from rmsim.studies.plots import plot_thresholds
 
             plot_thresholds(data, design.control, _title(design), folder / PICTURE)
-    answer = document(found) | {
+    answer = document(result) | {
         "points_kept": report.kept,
         "points_computed": report.computed,
         "file": str(folder / DATA),
@@ -204,9 +204,9 @@ _COUNTS = (
 )
 
 
-def document(found: Thresholds) -> dict[str, Any]:
+def document(result: Thresholds) -> dict[str, Any]:
     """Return all numbers as JSON values; None where there is none, and the status says why."""
-    design, data = found.design, found.data
+    design, data = result.design, result.data
     sizes, values = list(design.sizes), list(design.values)
     return {
         "parameters": {
@@ -218,8 +218,8 @@ def document(found: Thresholds) -> dict[str, Any]:
         },
         "control": design.control,
         "thresholds": [_threshold(design, data.sel(n=n)) for n in sizes],
-        "trends": [asdict(trend) for trend in found.trends],
-        "limit": asdict(found.limit),
+        "trends": [asdict(trend) for trend in result.trends],
+        "limit": asdict(result.limit),
         "points": [
             _point(data.sel({"n": n, design.control: x}), n, design.control, x)
             for n in sizes

@@ -1,4 +1,4 @@
-"""Where files of data sets are looked for, and how they are downloaded.
+"""Where files of data sets are searched for, and how they are downloaded.
 
 The places are a folder given, that of RMSIM_DATA, those of the operating system, and the cache.
 
@@ -31,7 +31,7 @@ VARIABLE = "RMSIM_DATA"
 
 
 def roots(folder: Folder, system: Sequence[Path] = ()) -> list[Path]:
-    """Return the folders to look in: `folder` and no other if given, else all, best first."""
+    """Return the folders to search: `folder` and no other if given, else all, best first."""
     if folder is not None:
         return [Path(folder)]
     variable = os.environ.get(VARIABLE)
@@ -46,7 +46,7 @@ def cache_folder() -> Path:
 
 
 def looked_in(folder: Folder, system: Sequence[Path] = ()) -> str:
-    """Return the part of a message that says where `roots` looks."""
+    """Return the part of a message that says where `roots` searches."""
     unset = "" if folder is not None or os.environ.get(VARIABLE) else f", {VARIABLE} is not set"
     return "looked in " + ", ".join(map(str, roots(folder, system))) + unset
 

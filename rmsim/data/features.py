@@ -92,7 +92,7 @@ def _checked(
     path: Path, x: npt.NDArray[Any], y: npt.NDArray[Any], width: int, classes: int
 ) -> Samples:
     if x.ndim != 2 or x.shape[1] != width:
-        raise UnreadableDataError(f"{path}: x must be rows of {width} numbers, found {x.shape}")
+        raise UnreadableDataError(f"{path}: x must be rows of {width} numbers, got {x.shape}")
     try:
         samples = Samples(x, y)
     except InvalidInputError as problem:
@@ -100,7 +100,7 @@ def _checked(
     least, most = samples.labels.min(), samples.labels.max()
     if least < 0 or most >= classes:
         raise UnreadableDataError(
-            f"{path}: labels y must be from 0 to {classes - 1}, found {least} to {most}"
+            f"{path}: labels y must be from 0 to {classes - 1}, got {least} to {most}"
         )
     return samples
 
@@ -133,11 +133,11 @@ def _parquet(path: Path) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         raise UnreadableDataError(f"{path} cannot be read: {reason}") from None
     if not set(_COLUMNS) <= set(table.column_names):
         there = ", ".join(table.column_names) or "none"
-        raise UnreadableDataError(f"{path} must have the columns x, y; found {there}")
+        raise UnreadableDataError(f"{path} must have the columns x, y; it has {there}")
     x, y = (table.column(name).combine_chunks() for name in _COLUMNS)
     lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
     if not any(kind(x.type) for kind in lists):
-        raise UnreadableDataError(f"{path}: x must be lists of numbers, found {x.type}")
+        raise UnreadableDataError(f"{path}: x must be lists of numbers, got {x.type}")
     values = x.flatten()
     if x.null_count or y.null_count or values.null_count:
         raise UnreadableDataError(f"{path} has missing values (null)")

@@ -123,10 +123,10 @@ def relax(
     space : int, optional
         Bytes of couplings held at a time (one sample at least).
     sync_interval : int, optional
-        Sweeps between two looks at which states have ended; 1 on a CPU, 16 on a GPU. The result
+        Sweeps between two readings of which states have ended; 1 on a CPU, 16 on a GPU. The result
         does not depend on it.
     callback : callable, optional
-        Called at every look with the number of sweeps and of states that are still active.
+        Called at every reading with the number of sweeps and of states that are still active.
     progress : callable, optional
         Called with the number of samples that are done.
 

@@ -108,13 +108,13 @@ def enumerate_fixed_points(
     Examples
     --------
     >>> import rmsim as rs
-    >>> found = rs.enumerate_fixed_points([[0.0, 1.0], [1.0, 0.0]], jd=0.5, keep_states=True)
-    >>> found.count, sorted(found.states.reshape(2, 2).tolist())
+    >>> enumeration = rs.enumerate_fixed_points([[0.0, 1.0], [1.0, 0.0]], jd=0.5, keep_states=True)
+    >>> enumeration.count, sorted(enumeration.states.reshape(2, 2).tolist())
     (2, [[-1, -1], [1, 1]])
     >>> network = rs.Network(12, rs.Chain(1, jd=1.0))
-    >>> found = rs.enumerate_fixed_points(network, keep_states=True)
-    >>> again = rs.relax(network, found.states[None])
-    >>> found.count > 0, bool(again.solved.all())
+    >>> enumeration = rs.enumerate_fixed_points(network, keep_states=True)
+    >>> again = rs.relax(network, enumeration.states[None])
+    >>> enumeration.count > 0, bool(again.solved.all())
     (True, True)
     """
     if method not in get_args(Method):

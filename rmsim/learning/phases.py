@@ -33,9 +33,9 @@ from rmsim.learning.parameters import Parameters
 from rmsim.learning.state import State
 from rmsim.tensors import sign
 
-#: Sweeps between two questions whether all states are fixed; each question stalls a GPU.
-_CHECK_EVERY = {"cpu": 1}
-_CHECK_ELSEWHERE = 8
+#: Sweeps between two tests of whether all states are fixed; each test stalls a GPU.
+_SYNC_INTERVAL = {"cpu": 1}
+_SYNC_ELSEWHERE = 8
 
 #: Streams of the masks: those of learning, of inference, and of a measurement that learns nothing.
 LEARNING, INFERENCE, MEASUREMENT = STREAM, 7, 8
@@ -53,9 +53,9 @@ class Relaxed:
     s : Tensor, (samples, layers, n)
         States.
     sweeps : Tensor of int, (samples)
-        Sweeps until nothing changed any more; those done, if it was not watched.
+        Sweeps until nothing changed any more; those done, if it was not tested.
     converged : Tensor of bool, (samples), optional
-        Whether the states are fixed points; None if it was not watched.
+        Whether the states are fixed points; None if it was not tested.
     """
 
     s: torch.Tensor
@@ -250,7 +250,7 @@ def relax(
         counted, fixed = motion.run(field, sweeps)
         used = counted if converge else torch.full_like(counted, sweeps)
         return Relaxed(motion.s.clone(), used, fixed if converge else None)
-    every = _CHECK_EVERY.get(field.device.type, _CHECK_ELSEWHERE)
+    every = _SYNC_INTERVAL.get(field.device.type, _SYNC_ELSEWHERE)
     used = torch.zeros(len(field), dtype=torch.int64, device=field.device)
     unstable = torch.ones(len(field), dtype=torch.bool, device=field.device)
     for sweep in range(sweeps):

@@ -470,15 +470,15 @@ def _fields(rows: Any, lanes: Any, field: Any, out: Any) -> None:
 
 @compiled
 def _add_label_fields(back: Any, labels: Any, order: Any, protocol: Any, out: Any) -> None:
-    """Add W_back y: the field of 'no class' for all, and the rest for the class of each."""
-    rest = protocol.label_true - protocol.label_other
+    """Add W_back y: the field of 'no class' for all, and the difference for the class of each."""
+    difference = protocol.label_true - protocol.label_other
     for i in range(len(out)):
         total = out.dtype.type(0)
         for c in range(back.shape[1]):
             total += back[i, c]
         total *= protocol.label_other
         for lane in range(len(order)):
-            out[i, lane] += total + rest * back[i, labels[order[lane]]]
+            out[i, lane] += total + difference * back[i, labels[order[lane]]]
 
 
 @compiled

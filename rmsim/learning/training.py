@@ -263,8 +263,8 @@ def evaluate(
     >>> import rmsim as rs
     >>> few = {"dataset": "synthetic", "train_samples": 300, "test_samples": 100}
     >>> plan = rs.Plan.of_preset("entangled-mnist-dense", 60, **few)
-    >>> found = rs.evaluate(rs.train(plan, epochs=1, device="cpu"))
-    >>> found["epoch"], found["test_samples"], 0 <= found["test_accuracy"] <= 1
+    >>> measured = rs.evaluate(rs.train(plan, epochs=1, device="cpu"))
+    >>> measured["epoch"], measured["test_samples"], 0 <= measured["test_accuracy"] <= 1
     (1, 100, True)
     """
     if isinstance(trained, Checkpoint):

@@ -107,8 +107,8 @@ def sum_site(c: torch.Tensor, omega: torch.Tensor, v: torch.Tensor, bonds: Bonds
     Examples
     --------
     >>> zero = torch.zeros(1, 1, dtype=torch.float64)
-    >>> found = sum_site(zero, zero, torch.ones_like(zero), Bonds(0.0))
-    >>> print(f"{float(found.log_z):.6f} {float(found.m):.1f}")  # two states, P(0) = 1/2
+    >>> site = sum_site(zero, zero, torch.ones_like(zero), Bonds(0.0))
+    >>> print(f"{float(site.log_z):.6f} {float(site.m):.1f}")  # two states, P(0) = 1/2
     0.000000 0.0
     """
     factors = factors_of(omega, v, bonds)

@@ -23,7 +23,7 @@ derivatives by the fields of a single replica, and makes stationary
 distance from the centre, entropy of the fixed points there, and entropy of the centres. For
 :math:`\gamma \to \infty` it is reinforcement that stays at r = 1 - 1/y. Without magnetisation the
 replicas do not see each other. Magnetised solutions describe one region each, and are many: which
-one is found depends on the start and on how gamma is raised, and with it d, S_I and S_E by some
+one is reached depends on the start and on how gamma is raised, and with it d, S_I and S_E by some
 ten per cent. The correlation of the fields of two replicas through a centre that fluctuates is left
 out, as in the original. The equations are damped and gamma is raised in small steps; at small y and
 large gamma they still do not converge.

@@ -54,7 +54,7 @@ START = 0.01
 #: An iteration, or those of several networks.
 Number = TypeVar("Number", float, torch.Tensor)
 
-#: The usual cap; most that is found at all is found in some hundreds.
+#: The usual cap; most searches that succeed do so within some hundreds of iterations.
 MAX_ITERATIONS = 1000
 
 

@@ -146,8 +146,8 @@ def find_fixed_point(
     Examples
     --------
     >>> import rmsim as rs
-    >>> found = rs.find_fixed_point(rs.Network(200, rs.Chain(1, jd=0.5)), "rbp", samples=2)
-    >>> found.solved.tolist(), found.unsatisfied.tolist()
+    >>> result = rs.find_fixed_point(rs.Network(200, rs.Chain(1, jd=0.5)), "rbp", samples=2)
+    >>> result.solved.tolist(), result.unsatisfied.tolist()
     ([True, True], [0, 0])
     """
     chosen = method_named(method)

@@ -107,7 +107,7 @@ def pair_flips(sample: Planted) -> int:
 
 
 def neighbours_at(J: ArrayLike, state: ArrayLike, network: Network, distance: int) -> int:
-    """Number of fixed points at distance 1 or 2 of a given fixed point, planted or found."""
+    """Return the number of fixed points at distance 1 or 2 of a given one, of any origin."""
     if distance not in (1, 2):
         raise InvalidInputError("distance", distance, "1 or 2 (enumerate for more)")
     couplings = np.asarray(J, dtype=np.float64).reshape(network.layers, network.n, network.n)

@@ -1,4 +1,4 @@
-r"""Reinforced belief propagation: a fixed point is found by making BP believe itself.
+r"""Reinforced belief propagation: BP that follows its own marginals to a fixed point.
 
 The log odds h of every spin are fed back as a field on it (Braunstein and Zecchina 2006),
 
@@ -6,7 +6,7 @@ The log odds h of every spin are fed back as a field on it (Braunstein and Zecch
 
 so that the messages polarise, slowly, towards one of the many solutions. It stops when the signs of
 h are a fixed point: margins are computed in the type of the couplings where J m says that they may
-be positive, and then in float64. What is found depends on the speed: quote dr with any threshold.
+be positive, and then in float64. The result depends on the speed: quote dr with any threshold.
 
 While r is small the messages may shrink towards m = 0, which is stable; the equations are linear
 there, so that vanishing messages are scaled up, and grow again once r is large enough.

@@ -128,7 +128,7 @@ def local_entropy_around(
     sample, seed : int
         Which disorder sample of a network.
     dtype, device
-        Precision and place of the couplings of a network, as where the fixed point was found;
+        Precision and place of the couplings of a network, as in the search for the fixed point;
         everything is computed in float64.
     variances : str
         ``rank-one`` or ``exact``, see :class:`rmsim.search.amp.Products`.
@@ -144,9 +144,9 @@ def local_entropy_around(
     --------
     >>> import rmsim as rs
     >>> network = rs.Network(400, rs.Chain(1, jd=0.8))
-    >>> found = rs.find_fixed_point(network, "rbp")
-    >>> around = rs.local_entropy_around(network, found.state[0], [0, 0.5, 1.0])
-    >>> bool(around.d[0] > 0.45), bool((around.entropy > 0).all())  # all fixed points at gamma = 0
+    >>> result = rs.find_fixed_point(network, "rbp")
+    >>> entropy = rs.local_entropy_around(network, result.state[0], [0, 0.5, 1.0])
+    >>> bool(entropy.d[0] > 0.45), bool((entropy.entropy > 0).all())  # gamma = 0: all of them
     (True, True)
     """
     number = checks.integer("sample", sample, 0)
@@ -255,5 +255,5 @@ def reference_point(
     if not bool(result.solved):
         status = Status(int(result.status))
         reason = f"{status.label} after {int(result.iterations)} iterations, {_RESTARTS} restarts"
-        raise NotConvergedError(f"{source} found no fixed point: {reason}")
+        raise NotConvergedError(f"{source} reached no fixed point: {reason}")
     return couplings, result.state[0]

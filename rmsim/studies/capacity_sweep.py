@@ -213,7 +213,7 @@ def overlaps_by_layer(
     """Return the overlap with the target in each layer, over the trials nearest to P_max.
 
     Median, 5th and 95th percentile over patterns are averaged over these trials; the errors are
-    the standard errors of these averages. The trials are those nearest to P_max if it is found,
+    the standard errors of these averages. The trials are those nearest to P_max if that is known,
     else those whose O_5 is nearest to 1 - epsilon.
     """
     one = _of(raw, protocol, layers, n)
@@ -363,7 +363,7 @@ def _crossing(
 def smooth(p: Array, values: Array, penalty: float | None = None) -> tuple[Array, Array]:
     """Return the smoothing spline on a fine grid; trials of the same P count together.
 
-    It minimises sum w (y - g)^2 + `penalty` int g''^2; a penalty that is not given is found by
+    It minimises sum w (y - g)^2 + `penalty` int g''^2; a penalty that is not given is chosen by
     cross-validation.
     """
     x, mean, weight = _by_patterns(p, values)

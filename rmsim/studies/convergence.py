@@ -574,7 +574,7 @@ class Thresholds:
     design : Design
         What was measured.
     data : Dataset
-        On (n, coupling): ``success`` with its error and interval, counts of all endings, quartiles
+        On (n, coupling): ``success`` with its error and interval, counts of every status, quartiles
         of the sweeps; on n: ``threshold``, ``threshold_error`` and ``threshold_status``.
     trends : tuple of Trend
         Fits of the threshold against N.
@@ -654,11 +654,11 @@ def thresholds(
     Examples
     --------
     >>> import rmsim as rs
-    >>> found = rs.thresholds([20, 40], jd=[0.0, 0.3, 0.6], samples=25, backend=rs.Serial())
-    >>> success = found.data.success.sel(n=40)
+    >>> result = rs.thresholds([20, 40], jd=[0.0, 0.3, 0.6], samples=25, backend=rs.Serial())
+    >>> success = result.data.success.sel(n=40)
     >>> bool(success.sel(jd=0.6) > success.sel(jd=0.0))
     True
-    >>> bool(((0 < found.data.threshold) & (found.data.threshold < 0.6)).all())
+    >>> bool(((0 < result.data.threshold) & (result.data.threshold < 0.6)).all())
     True
     """
     design = design_of(n, jd, lam, layers=layers, samples=samples, algorithm=algorithm, **settings)
@@ -669,8 +669,8 @@ def thresholds(
         if report.failures:
             first = report.failures[0]
             raise RMError(f"{len(report.failures)} of {report.asked} points failed; {first}")
-        found = analysed(folder, sweep, design)
+        result = analysed(folder, sweep, design)
         if out is not None:
             with Directory(folder).at_work():
-                netcdf.save(found.data, folder / DATA)
-    return found
+                netcdf.save(result.data, folder / DATA)
+    return result

@@ -281,7 +281,7 @@ def collect(
     >>> import tempfile
     >>> import rmsim as rs
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     found = rs.thresholds(20, jd=[0.2, 1.0], samples=5, out=folder, backend=rs.Serial())
+    ...     result = rs.thresholds(20, jd=[0.2, 1.0], samples=5, out=folder, backend=rs.Serial())
     ...     data = rs.collect(folder)
     >>> data.attrs["complete"], data["status"].shape  # n, jd, p, batches, samples of a batch
     ('yes', (1, 2, 1, 1, 5))

@@ -115,8 +115,8 @@ class Serial:
     Examples
     --------
     >>> import rmsim as rs
-    >>> found = rs.thresholds(20, jd=[0.2, 1.0], samples=10, backend=rs.Serial())
-    >>> int(found.data.trials.sum())
+    >>> result = rs.thresholds(20, jd=[0.2, 1.0], samples=10, backend=rs.Serial())
+    >>> int(result.data.trials.sum())
     20
     """
 

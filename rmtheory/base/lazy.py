@@ -41,7 +41,7 @@ def lazy_exports(
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(home[name], package), name)
-        setattr(sys.modules[package], name, value)  # found without this function from now on
+        setattr(sys.modules[package], name, value)  # resolved without this function from now on
         return value
 
     def names() -> list[str]:

@@ -1,6 +1,6 @@
 """The command line ``rmtheory``.
 
-Bad input ends in one line on standard error and exit code 2; a solver that found no answer it can
+Bad input ends in one line on standard error and exit code 2; a solver without an answer it can
 defend ends in one line and exit code 1.
 """
 

@@ -1,4 +1,4 @@
-"""The type of functional that belongs to a chain: the only place that looks at its depth."""
+"""The type of functional that belongs to a chain: the only place that depends on the depth."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def search_saddles(
     q_range: tuple[float, float] | None = None,
     points: int | None = None,
 ) -> SaddleSearch:
-    """Look for saddles with q != 0.
+    """Search for saddles with q != 0.
 
     Parameters
     ----------

@@ -169,7 +169,7 @@ def averages(
 
 
 def force_bound(chain: Chain, q: Sequence[float]) -> tuple[float, ...]:
-    """Bound on E[(d log zeta/dx_l)^2] for every qhat: the search need not look further.
+    """Bound on E[(d log zeta/dx_l)^2] for every qhat: the search need not go further.
 
     d log zeta/dx_l is an average over spins of ± r/sqrt(1-q_l), at most its largest modulus.
     """

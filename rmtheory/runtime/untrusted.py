@@ -431,7 +431,7 @@ def _arrays(
             if not set(wanted) <= set(members):
                 there = ", ".join(members) or "none"
                 raise UnreadableDataError(
-                    f"{path} must hold the arrays {', '.join(wanted)}; found {there}"
+                    f"{path} must hold the arrays {', '.join(wanted)}; it has {there}"
                 )
             _demand_sizes(archive, members, wanted, max(most, size))
             return {name: _array(archive, members[name]) for name in wanted}

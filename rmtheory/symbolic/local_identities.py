@@ -339,9 +339,13 @@ def curved_log(m: Expr) -> Expr:
 
 def curved_rest_core(m: Expr) -> Expr:
     """(zeta^y (1 - m^2))''/zeta^y as the core module has it."""
-    rest = 1 - m**2
-    curved = y**2 + (y - y**2) * rest
-    return curved * rest - 4 * y * (1 - rest) * rest - 2 * rest * (3 * rest - 2)
+    one_minus_m2 = 1 - m**2
+    curved = y**2 + (y - y**2) * one_minus_m2
+    return (
+        curved * one_minus_m2
+        - 4 * y * (1 - one_minus_m2) * one_minus_m2
+        - 2 * one_minus_m2 * (3 * one_minus_m2 - 2)
+    )
 
 
 def curved_square(m_l: Expr, m_k: Expr, chi: Expr) -> Expr:

@@ -162,7 +162,7 @@ def test_missing_arrays_and_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(UnreadableDataError, match=r"some\.npz cannot be read: No such file"):
         read_npz(path, ["x"])
     np.savez(path, z=np.zeros(1))
-    with pytest.raises(UnreadableDataError, match="must hold the arrays x, y; found z"):
+    with pytest.raises(UnreadableDataError, match="must hold the arrays x, y; it has z"):
         read_npz(path, ["x", "y"])
 
 

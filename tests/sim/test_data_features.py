@@ -62,11 +62,11 @@ def test_features_of_another_schema_are_refused(tmp_path: Path) -> None:
         assert str(path) in str(caught.value)
 
     _write_parquet(path, x, y, ("features", "label"))
-    refused("must have the columns x, y; found features, label")
+    refused("must have the columns x, y; it has features, label")
     _write_parquet(path, x[:, :100], y)
-    refused(r"x must be rows of 512 numbers, found \(6, 100\)")
+    refused(r"x must be rows of 512 numbers, got \(6, 100\)")
     _write_parquet(path, x, y + 1)
-    refused("labels y must be from 0 to 199, found 1 to 200")
+    refused("labels y must be from 0 to 199, got 1 to 200")
     _write_parquet(path, np.where(x == x[0, 0], np.nan, x), y)
     refused("inputs must be finite numbers, got NaN or infinity in sample 0")
     pq.write_table(pa.table({"x": [[1.0], [1.0, 2.0]], "y": [0, 1]}), path)
@@ -74,7 +74,7 @@ def test_features_of_another_schema_are_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": [[1.0, None]], "y": [0]}), path)
     refused("has missing values")
     pq.write_table(pa.table({"x": [1.0], "y": [0]}), path)
-    refused("x must be lists of numbers, found double")
+    refused("x must be lists of numbers, got double")
     path.write_bytes(b"PAR1 and nothing more")
     refused("cannot be read")
 

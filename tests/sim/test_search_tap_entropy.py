@@ -157,7 +157,7 @@ def test_failures() -> None:
         local_entropy_around(couplings, sample.state[:, :-1])
     with pytest.raises(InvalidInputError, match="reference must be one of"):
         reference("magic", 50, 0.5)
-    with pytest.raises(NotConvergedError, match="dynamics found no fixed point"):
+    with pytest.raises(NotConvergedError, match="dynamics reached no fixed point"):
         reference("dynamics", 100, -0.5)
 
 
