@@ -1,9 +1,12 @@
 """The layers of docs/architecture.md hold in the sources; nothing here lists modules by name."""
 
 import ast
+import importlib.util
+import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -145,3 +148,74 @@ def test_the_way_of_train_is_as_the_page_says(
     assert codes == [0]
     assert set(files) <= _listed("rmsim train")
     assert len(files) <= 20
+
+
+def _example(heading: str, folder: Path) -> Any:
+    """Return the code that the page has below a heading as a module, from a file in `folder`."""
+    section = graph.PAGE.read_text("utf-8").split(f"### {heading}\n")[1].split("\n### ")[0]
+    (code,) = re.findall(r"```python\n(.*?)```", section, re.S)
+    path = folder / f"{heading.replace(' ', '_').lower()}.py"
+    path.write_text(code, "utf-8")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_data_set_is_added_as_the_page_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rmsim.cli import run
+    from rmsim.data import catalogue
+
+    entry = _example("A data set", tmp_path).ENTRY
+    monkeypatch.setattr(catalogue, "CATALOGUE", {**catalogue.CATALOGUE, entry.name: entry})
+    assert run(["data", "check", "parity", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["status"] == "ok"
+    data = catalogue.load_data("parity")
+    assert (data.width, data.classes, len(data.test)) == (20, 2, 300)
+    product = data.test.inputs.astype(int).prod(1)
+    assert ((product > 0) == data.test.labels).all()
+
+
+def test_an_algorithm_is_added_as_the_page_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import rmsim as rs
+    from rmsim.cli import run
+    from rmsim.search import methods
+
+    method = _example("An algorithm", tmp_path).METHOD
+    monkeypatch.setattr(methods, "METHODS", {**methods.METHODS, "flip_worst": method})
+    command = ["solve", "--algorithm", "flip_worst", "--n", "14", "--jd", "2", "--json"]
+    assert run([*command, "--device", "cpu"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["solved"] is True
+    network = rs.Network(14, rs.Chain(1, jd=1.0))
+    result = rs.find_fixed_point(network, "flip_worst", samples=3, device="cpu", dtype="float64")
+    known = [rs.enumerate_fixed_points(network, sample=k, keep_states=True) for k in range(3)]
+    for k, solved in enumerate(result.solved.tolist()):
+        among = (known[k].states.reshape(-1, 14) == result.state[k].numpy()).all(1).any()
+        assert among == solved
+    assert result.solved.any()
+
+
+def test_a_figure_and_a_claim_are_added_as_the_page_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import xarray as xr
+
+    from figures.claims.claim import Verdict, judge
+    from figures.cli import run
+    from figures.paper.registry import FIGURES
+
+    figure = _example("A figure", tmp_path).FIGURE
+    monkeypatch.setitem(FIGURES, figure.name, figure)
+    folder = tmp_path / "out"
+    assert run([figure.name, "--scale", "tiny", "--out", str(folder)]) == 0
+    capsys.readouterr()
+    data = xr.load_dataset(folder / figure.data_file)
+    claim = _example("A claim", tmp_path).CLAIM
+    assert judge(claim, data).verdict is Verdict.AGREES
