@@ -12,7 +12,7 @@ from rmtheory.base.errors import InvalidInputError
 if TYPE_CHECKING:
     from rmsim.given import Given
 
-#: Neurons a layer: the number of couplings has to be a 64-bit integer with room to spare.
+#: Neurons per layer: the number of couplings has to be a 64-bit integer with room to spare.
 MOST_NEURONS = 100_000_000
 
 #: Couplings have the deviation 1/sqrt(rho N), which has to be a number.

@@ -29,7 +29,7 @@ from rmtheory.base.chain import Chain
 
 SEED = 0
 
-#: Layers, neurons a layer, lambda: as many neurons in all.
+#: Layers, neurons per layer, lambda: as many neurons in all.
 _NETWORKS = ((1, 20, 0.0), (2, 10, 0.5))
 
 #: J_D at which distances between fixed points are shown.

@@ -123,7 +123,7 @@ FIGURE = Figure(
         "quartiles (thick bar), 5-95 % (thin line). The protocol, which the paper does not print: "
         "labels of 2.5 for the true class and -0.79 for the others, one warm-up sweep without "
         "label, phases until convergence. "
-        f"At the quick scale {_SCALES[Scale.QUICK]['fixed']['watched']} samples a network. The "
+        f"At the quick scale {_SCALES[Scale.QUICK]['fixed']['watched']} samples per network. The "
         "data also hold accuracies and sweeps; rows that the scale does not train have the "
         "initialisation only."
     ),
