@@ -142,7 +142,7 @@ FIGURE = Figure(
             ([2, 3], [60], 3),
             (7, 80, 3),
         ),
-        # Most of it at L = 7, N = 2000: P L N^2 operations per sweep, 20 sweeps per batch, 300 epochs.
+        # Mostly L = 7, N = 2000: P L N^2 operations per sweep, 20 sweeps per batch, 300 epochs.
         Scale.PAPER: _parameters(
             {layers: ([200, 400, 800, 1200, 1600, 2000], 40) for layers in _LOADS},
             ([2, 3, 5], [200, 400, 800], 20),
