@@ -52,6 +52,13 @@ def mean_field_command(
     critical: Annotated[
         bool, typer.Option("--critical", help="Where the network freezes, as a bracket.")
     ] = False,
+    continuous: Annotated[
+        bool,
+        typer.Option(
+            "--continuous",
+            help="With --critical, one layer: solve the limit of few flips itself, a second route.",
+        ),
+    ] = False,
     overlap: Annotated[
         bool, typer.Option("--overlap", help="Overlap q_dyn of clamped and free phase.")
     ] = False,
@@ -83,12 +90,14 @@ def mean_field_command(
         for name, text in {**phases, "label_on": label_on, "label_off": label_off}.items():
             if text is not None:
                 raise InvalidInputError(name, text, "absent without --overlap")
+    if continuous and not critical:
+        raise InvalidInputError("continuous", "given", "absent without --critical")
     if plot is not None and (critical or overlap):
         raise InvalidInputError("plot", str(plot), "absent with --critical and --overlap")
     if critical:
         if lam_left is not None or lam_right is not None:
             raise InvalidInputError("lam_left", lam_left, "absent with --critical: give --lam")
-        report = _freezing(layers, jd, lam, p, seed)
+        report = _freezing(layers, jd, lam, p, seed, continuous)
     elif overlap:
         for name, text in {"lam": lam, "lam_left": lam_left, "lam_right": lam_right}.items():
             if text is not None:
@@ -158,7 +167,9 @@ def _sweeps(
     )
 
 
-def _freezing(layers: str, jd: str | None, lam: str | None, p: str, seed: str) -> io.Report:
+def _freezing(
+    layers: str, jd: str | None, lam: str | None, p: str, seed: str, continuous: bool
+) -> io.Report:
     from rmtheory.base import checks
     from rmtheory.dynamics.freezing import freezing_point
 
@@ -168,6 +179,7 @@ def _freezing(layers: str, jd: str | None, lam: str | None, p: str, seed: str) -
         lam=lam,
         p=p,
         seed=checks.integer("seed", seed, 0),
+        continuous=continuous,
     )
 
     def end(value: float) -> Estimate:

@@ -6,7 +6,15 @@ if TYPE_CHECKING:
     from rmtheory.dynamics.averages import MeanField, Series, mean_field
     from rmtheory.dynamics.bound import ConvergenceBound, convergence_bound, jd_for_failure
     from rmtheory.dynamics.exact_steps import FirstSteps, first_steps
-    from rmtheory.dynamics.freezing import FreezingPoint, freezing_point
+    from rmtheory.dynamics.freezing import (
+        FlipRateCurve,
+        FreezingPoint,
+        StoppingLaw,
+        flip_rate_curve,
+        freezing_point,
+        half_point,
+        stopping_law,
+    )
     from rmtheory.dynamics.stationary_state import Stationary, overshoot, stationary
     from rmtheory.dynamics.two_phases import Presentation, overlap_of_phases
 else:
@@ -18,7 +26,15 @@ else:
             ".averages": ["MeanField", "Series", "mean_field"],
             ".bound": ["ConvergenceBound", "convergence_bound", "jd_for_failure"],
             ".exact_steps": ["FirstSteps", "first_steps"],
-            ".freezing": ["FreezingPoint", "freezing_point"],
+            ".freezing": [
+                "FlipRateCurve",
+                "FreezingPoint",
+                "StoppingLaw",
+                "flip_rate_curve",
+                "freezing_point",
+                "half_point",
+                "stopping_law",
+            ],
             ".stationary_state": ["Stationary", "overshoot", "stationary"],
             ".two_phases": ["Presentation", "overlap_of_phases"],
         },
@@ -27,17 +43,22 @@ else:
 __all__ = [
     "ConvergenceBound",
     "FirstSteps",
+    "FlipRateCurve",
     "FreezingPoint",
     "MeanField",
     "Presentation",
     "Series",
     "Stationary",
+    "StoppingLaw",
     "convergence_bound",
     "first_steps",
+    "flip_rate_curve",
     "freezing_point",
+    "half_point",
     "jd_for_failure",
     "mean_field",
     "overlap_of_phases",
     "overshoot",
     "stationary",
+    "stopping_law",
 ]

@@ -29,10 +29,20 @@ updates, and a :math:`\rho` that depends on p (:func:`overshoot`). The limit f -
 on p: one layer freezes at the same coupling for all p. In a chain a flip changes the field of its
 neighbours at once by :math:`2\lambda`, and the order of the updates matters.
 
-**How it is computed.** Paths of length T with correlation c are drawn by the fast Fourier
-transform; the coupling is adjusted on these paths until the states flip at the rate f; their
-correlation is the next c. After a transient c and the coupling are averaged over iterations.
-Independent repetitions give the error.
+**How it is computed.** Paths on a circle of several 1/f sweeps with correlation c are drawn by the
+fast Fourier transform and drive the site at the coupling of the iteration. If the states flip at
+the rate r, the coupling at which they would flip at the rate f is
+:math:`x - \log(r/f)/\kappa`, with
+:math:`\kappa = \partial\log r/\partial x` at fixed fields. Their correlation, with time stretched
+by r/f so that the next field moves at the rate f again, is the next c: without that the time scale,
+which no equation fixes, would wander. After a transient c and coupling are averaged over
+iterations. Independent repetitions give the error.
+
+**The limit f -> 0 itself.** A path that is seen at all times needs no overshoot: between two
+points of the grid at the distances m, m' > 0 from the barrier a Brownian path of variance
+:math:`\sigma^2` has met it with probability :math:`e^{-2mm'/\sigma^2}`, and the relay switches.
+With this rule (`continuous`) the coupling tends to :math:`J_{dyn}` without the term in
+:math:`\sqrt f`; f is the spacing of the grid in units of the time between two flips of a neuron.
 """
 
 from __future__ import annotations
@@ -40,7 +50,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,17 +62,20 @@ from rmtheory.base.estimate import Estimate, Tier
 Floats = NDArray[np.float64]
 Paths = NDArray[np.float32]
 
-#: c has decayed after this many flips of a neuron: lengths are chosen in units of 1/f.
-_MEMORY = 4.0
+#: c is kept up to this time, in units of 1/f; twice as far where it has not decayed there.
+_MEMORY, _LONGEST_MEMORY = 4.0, 64.0
 
-#: Numbers in the paths of one iteration; the memory taken is some ten times as many bytes.
+#: Correlations at the end of the memory that are taken for 0.
+_DECAYED = 0.03
+
+#: Numbers in the paths of one iteration; the memory taken is some thirty times as many bytes.
 _PATH_NUMBERS = 2**21
 
 #: Iterations that forget the first guess of c, and those whose mean is the answer.
-_TRANSIENT, _AVERAGED = 6, 10
+_TRANSIENT, _AVERAGED = 8, 20
 
-#: The place of a jump of the flip rate is bisected to this width; errors are 1e-3 and more.
-_RESOLUTION = 1e-4
+#: Coupling step of the derivative at fixed fields, and the largest change per iteration.
+_STEP, _LARGEST_STEP = 0.04, 0.1
 
 
 def overshoot(p: float = 1.0) -> float:
@@ -133,6 +145,7 @@ def stationary(
     seed: int | np.random.SeedSequence = 0,
     repetitions: int = 4,
     iterations: int = _AVERAGED,
+    continuous: bool = False,
 ) -> Stationary:
     """Return the stationary state in which a neuron flips with probability `flip_rate` per sweep.
 
@@ -154,6 +167,9 @@ def stationary(
         Independent solutions; their spread is the error.
     iterations : int
         Iterations averaged in each.
+    continuous : bool
+        One layer, p = 1: the relay sees its path at all times; `flip_rate` is then the spacing of
+        the grid on which the path is drawn, and the coupling tends to the freezing point with it.
 
     Examples
     --------
@@ -163,13 +179,15 @@ def stationary(
     """
     if not 0 < flip_rate < 0.5:
         raise InvalidInputError("flip_rate", flip_rate, "a number between 0 and 1/2")
+    if continuous and (layers > 1 or p < 1):
+        raise InvalidInputError("continuous", True, "false for several layers or masked updates")
     checks.integer("repetitions", repetitions, 2)
     sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     solved: list[float] = []
     responses: list[float] = []
     correlations: list[Floats] = []
     for child in sequence.spawn(repetitions):
-        search = _Search(flip_rate, family, layers, p, np.random.default_rng(child))
+        search = _Search(flip_rate, family, layers, p, np.random.default_rng(child), continuous)
         coupling, response, c = search.run(
             guess if not solved else float(np.mean(solved)), iterations
         )
@@ -188,131 +206,141 @@ class _Search:
     """One solution: correlation and coupling in turn, every iteration with new paths."""
 
     def __init__(
-        self, f: float, family: Family, layers: int, p: float, generator: np.random.Generator
+        self,
+        f: float,
+        family: Family,
+        layers: int,
+        p: float,
+        generator: np.random.Generator,
+        continuous: bool = False,
     ) -> None:
         self.f, self.family, self.layers, self.p = f, family, layers, p
-        self.generator = generator
-        # States are correlated over some 1/f sweeps: paths are several times as long, and there
-        # are as many of them as the memory allows.
-        self.length = max(256, 2 ** math.ceil(math.log2(4 * _MEMORY / f)))
-        self.paths = max(64, _PATH_NUMBERS // (self.length * layers))
+        self.generator, self.continuous = generator, continuous
+        self._remember(_MEMORY)
+
+    def _remember(self, memory: float) -> None:
+        """Keep c up to `memory` / f, on a circle of twice this length."""
+        self.memory = memory
+        self.length = max(64, 2 ** math.ceil(math.log2(2 * memory / self.f)))
+        self.paths = max(64, _PATH_NUMBERS // (self.length * self.layers))
 
     def run(self, coupling: float, iterations: int) -> tuple[float, float, Floats]:
         """Return coupling, response and c(tau), averaged over `iterations` after a transient."""
-        c = np.tile(np.exp(-2 * self.f * np.arange(self.length)), (self.layers, 1))
-        averaged = 0
-        couplings, responses = [], []
-        for k in range(_TRANSIENT + iterations):
+        half = self.length // 2 + 1
+        c = self._window(np.tile(np.exp(-2 * self.f * np.arange(half)), (self.layers, 1)))
+        tail = slice(int(0.6 * half), int(0.75 * half))
+        responses: list[float] = []
+        for _ in range(_TRANSIENT):
             phi = self._draw(c)
-            coupling, response, states = self._adjust(phi, coupling)
-            measured = self._correlation(states)
-            if k >= _TRANSIENT:
-                couplings.append(coupling)
-                responses.append(response)
-            averaged = 1 if k < _TRANSIENT else averaged + 1
-            c += (measured - c) / averaged
-        return float(np.mean(couplings)), float(np.mean(responses)), c
+            y, measured = self._excess(phi, coupling)
+            other = coupling + math.copysign(_STEP, y)
+            response = (self._excess(phi, other)[0] - y) / (other - coupling)
+            responses.append(response)
+            # A rate that does not fall with the coupling gives no Newton step: walk.
+            step = -y / response if response < 0 else math.copysign(_LARGEST_STEP, y)
+            coupling += min(max(step, -_LARGEST_STEP), _LARGEST_STEP)
+            c = measured
+        if np.abs(c[:, tail]).mean() > _DECAYED and 2 * self.memory <= _LONGEST_MEMORY:
+            self._remember(2 * self.memory)
+            return self.run(coupling, iterations)
+        response = float(np.median(responses[_TRANSIENT // 2 :]))
+        if response >= 0:
+            raise self._none(coupling)
+        total = np.zeros_like(c)
+        couplings: list[float] = []
+        for k in range(iterations):
+            y, measured = self._excess(self._draw(c), coupling)
+            if abs(y) > 1:
+                raise self._none(coupling)
+            couplings.append(coupling - y / response)
+            total += measured
+            # The first few iterations still lose the noise of the last one of the transient.
+            c = total / (k + 1) if k > 2 else measured
+            coupling = float(np.mean(couplings))
+        return coupling, response, total / iterations
+
+    def _none(self, coupling: float) -> NotConvergedError:
+        return NotConvergedError(
+            f"no stationary state with the flip rate {self.f:g} near the coupling {coupling:.3g}"
+        )
+
+    def _window(self, c: Floats) -> Floats:
+        """Let c go to 0 over the last quarter of the memory."""
+        fraction = np.arange(c.shape[1]) / (c.shape[1] - 1)
+        return np.asarray(c * np.clip(4 * (1 - fraction), 0, 1))
 
     def _draw(self, c: Floats) -> Paths:
-        """Return paths of the process with correlation c, (layers, length, paths).
+        """Return paths on the circle with correlation c, (layers, length, paths).
 
-        c is continued symmetrically to a circle of twice its length. Sampling noise makes some
-        weights of its spectrum negative; they are set to 0 and the variance restored.
+        Sampling noise makes some weights of the spectrum negative; they are set to 0 and the
+        variance is restored.
         """
-        n = self.length
-        circle = np.concatenate([c, c[:, :1] * 0, c[:, :0:-1]], axis=1)
+        circle = np.concatenate([c, c[:, -2:0:-1]], axis=1)
         spectrum = np.maximum(fft.rfft(circle, axis=1).real, 0)
         spectrum /= fft.irfft(spectrum, axis=1)[:, :1]
-        out = np.empty((self.layers, n, self.paths), dtype=np.float32)
+        out = np.empty((self.layers, self.length, self.paths), dtype=np.float32)
         for layer in range(self.layers):
-            white = self.generator.standard_normal((2 * n, self.paths), dtype=np.float32)
-            amplitude = np.sqrt(spectrum[layer]).astype(np.float32)[:, None]
-            out[layer] = fft.irfft(fft.rfft(white, axis=0) * amplitude, axis=0)[:n]
+            white = self.generator.standard_normal((self.paths, self.length), dtype=np.float32)
+            amplitude = np.sqrt(spectrum[layer]).astype(np.float32)
+            out[layer] = fft.irfft(fft.rfft(white, axis=1) * amplitude, axis=1).T
         return out
 
-    def _adjust(self, phi: Paths, coupling: float) -> tuple[float, float, NDArray[np.int8]]:
-        """Return the coupling at which the states driven by `phi` flip at the rate f.
+    def _excess(self, phi: Paths, x: float) -> tuple[float, Floats]:
+        """Return log(r/f) of the states that `phi` drives at the coupling x, and the next c."""
+        # Half a turn before the measured one forgets the first state.
+        around = np.concatenate([phi[:, self.length // 2 :], phi], axis=1)
+        step = 2 * math.sqrt(self.f) if self.continuous else 0.0
+        states = drive(
+            around, *self.family(x), p=self.p, generator=self.generator, continuous_step=step
+        )[:, -self.length :]
+        rate = float((states[:, 1:] != states[:, :-1]).mean())
+        if rate == 0:
+            return -10.0, np.ones((self.layers, self.length // 2 + 1))
+        return math.log(rate / self.f), self._correlation(states, rate)
 
-        With it the derivative of log f there, from the last two steps, and the states.
-        """
-        masks = int(self.generator.integers(0, 2**63))
-        seen = self.f * self.layers * self.paths * (self.length - self.length // 4)
-        # One flip more or less changes the logarithm by 1 / (number of flips).
-        tolerance = max(2e-3, 2 / seen)
-        x0, y0 = coupling, self._excess(phi, coupling, masks)[0]
-        x1 = coupling + 0.02 * (1 if y0 > 0 else -1)
-        tried = [(x0, y0)]
-        for _ in range(12):
-            y1, states = self._excess(phi, x1, masks)
-            tried.append((x1, y1))
-            if y1 == y0:
-                break
-            slope = (y1 - y0) / (x1 - x0)
-            if abs(y1) < tolerance:
-                return x1, slope, states
-            x0, y0, x1 = x1, y1, x1 - float(np.clip(y1 / slope, -0.2, 0.2))
-        return self._bisect(phi, masks, sorted(tried))
-
-    def _bisect(
-        self, phi: Paths, masks: int, tried: list[tuple[float, float]]
-    ) -> tuple[float, float, NDArray[np.int8]]:
-        """Halve the interval of couplings in which the rate passes f.
-
-        On given paths the rate is a step function of the coupling, and it may jump past f by
-        several flips: then no coupling meets the tolerance, and the place of the jump is the
-        answer. A slope between two points so close means nothing; it is fitted to all of them.
-        """
-        passes = [
-            (x, y) for (x, above), (y, below) in pairwise(tried) if above > 0 >= below and x < y
-        ]
-        if not passes:
-            raise NotConvergedError(
-                f"no coupling between {tried[0][0]:.3g} and {tried[-1][0]:.3g} makes the neurons "
-                f"flip at the rate {self.f:g}"
-            )
-        low, high = passes[0]
-        while high - low > _RESOLUTION:
-            middle = (low + high) / 2
-            excess, _ = self._excess(phi, middle, masks)
-            low, high = (middle, high) if excess > 0 else (low, middle)
-        couplings, excesses = np.array(tried).T
-        slope = float(np.polyfit(couplings, excesses, 1)[0])
-        return high, slope, self._excess(phi, high, masks)[1]
-
-    def _excess(self, phi: Paths, x: float, masks: int) -> tuple[float, NDArray[np.int8]]:
-        states = drive(phi, *self.family(x), p=self.p, seed=masks)
-        late = states[:, self.length // 4 :]
-        rate = float((late[:, 1:] != late[:, :-1]).mean())
-        return math.log(max(rate, 1e-9) / self.f), states
-
-    def _correlation(self, states: NDArray[np.int8]) -> Floats:
-        late = states[:, self.length // 4 :].astype(np.float32)
-        n = late.shape[1]
-        power = (np.abs(fft.rfft(late, 2 * n, axis=1)) ** 2).mean(axis=2, dtype=np.float64)
-        c = fft.irfft(power, axis=1)[:, :n] / (n - np.arange(n))
-        out = np.zeros((self.layers, self.length))
-        out[:, :n] = c
-        # Beyond half the length the mean is over few pairs, and c has long decayed.
-        tau = np.arange(self.length)
-        return np.asarray(out * np.clip(2 - 4 * tau / self.length, 0, 1))
+    def _correlation(self, states: NDArray[np.int8], rate: float) -> Floats:
+        half = self.length // 2 + 1
+        tau = np.arange(half)
+        out = np.empty((self.layers, half))
+        for layer in range(self.layers):
+            late = np.ascontiguousarray(states[layer].T).astype(np.float32)
+            power = (np.abs(fft.rfft(late, axis=1)) ** 2).mean(axis=0, dtype=np.float64)
+            c = fft.irfft(power)[:half] / self.length
+            out[layer] = np.interp(tau * self.f / rate, tau, c)
+        return self._window(out)
 
 
 def drive(
-    phi: Paths, jd: float, lam_left: float, lam_right: float, *, p: float = 1.0, seed: int = 0
+    phi: Paths,
+    jd: float,
+    lam_left: float,
+    lam_right: float,
+    *,
+    p: float = 1.0,
+    generator: np.random.Generator,
+    continuous_step: float = 0.0,
 ) -> NDArray[np.int8]:
-    """Return the states that the fields `phi` (layers, sweeps, paths) produce, one per sweep."""
+    r"""Return the states that the fields `phi` (layers, sweeps, paths) produce, one per sweep.
+
+    With a `continuous_step` :math:`\sigma > 0` a neuron also flips where a Brownian path of
+    deviation :math:`\sigma` between two sweeps would have met its barrier.
+    """
     layers, sweeps, paths = phi.shape
-    generator = np.random.default_rng(seed)
     states = np.empty(phi.shape, dtype=np.int8)
     s = np.where(phi[:, 0] >= 0, np.float32(1), np.float32(-1))
-    for t in range(sweeps):
-        h = phi[:, t] + np.float32(jd) * s
+    states[:, 0] = s
+    for t in range(1, sweeps):
+        h = np.float32(jd) * s
         if layers > 1:
             h[1:] += np.float32(lam_left) * s[:-1]
             h[:-1] += np.float32(lam_right) * s[1:]
-        new = np.copysign(np.float32(1), h)
+        margin = (phi[:, t] + h) * s
+        flip = margin < 0
+        if continuous_step:
+            before = (phi[:, t - 1] + h) * s
+            met = np.exp(np.minimum(margin * before * np.float32(-2 / continuous_step**2), 0))
+            flip |= generator.random(met.shape, dtype=np.float32) < met
         if p < 1:
-            keep = generator.random((layers, paths), dtype=np.float32) >= p
-            new = np.where(keep, s, new)
-        states[:, t] = s = new
+            flip &= generator.random((layers, paths), dtype=np.float32) < p
+        states[:, t] = s = np.where(flip, -s, s)
     return states

@@ -12,13 +12,18 @@ from rmsim.couplings import draw_dense
 from rmsim.network import Network
 from rmtheory import Chain
 from rmtheory.base.errors import InvalidInputError, NotConvergedError
-from rmtheory.base.estimate import Tier
+from rmtheory.base.estimate import Estimate, Tier
 from rmtheory.base.gaussian import P
 from rmtheory.cli import run
 from rmtheory.dynamics import stationary_state
 from rmtheory.dynamics.averages import mean_field
 from rmtheory.dynamics.exact_steps import first_steps
-from rmtheory.dynamics.freezing import freezing_point
+from rmtheory.dynamics.freezing import (
+    FlipRateCurve,
+    StoppingLaw,
+    freezing_point,
+    stopping_time,
+)
 from rmtheory.dynamics.stationary_state import overshoot, stationary
 from rmtheory.dynamics.two_phases import Presentation, overlap_of_phases
 from rmtheory.second_moment.bivariate import F as orthant
@@ -134,7 +139,8 @@ def test_networks_follow_the_theory(chain: Chain, p: float) -> None:
     assert np.sqrt(np.mean(pulls**2)) < 1.7
 
 
-def test_two_routes_to_the_stationary_flip_rate() -> None:
+def test_two_routes_to_the_stationary_flip_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stationary_state, "_PATH_NUMBERS", 2**18)
     late = mean_field(Chain(1, 0.5), 120, trajectories=16_000).flip_rate_late
     assert late is not None
     state = stationary(late.value, lambda jd: (jd, 0.0, 0.0), 0.5, repetitions=3, iterations=3)
@@ -143,25 +149,90 @@ def test_two_routes_to_the_stationary_flip_rate() -> None:
     assert abs(state.coupling.value - 0.5) < 3 * math.hypot(state.coupling.error, from_rate) + 0.002
 
 
-@pytest.mark.parametrize(("flip_rate", "seed"), [(0.004, 1), (0.004, 4), (0.01, 0), (0.01, 7)])
-def test_few_flips_still_determine_the_coupling(
-    flip_rate: float, seed: int, monkeypatch: pytest.MonkeyPatch
+def test_a_relay_that_sees_its_path_at_all_times_freezes_where_the_overshoot_law_says(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """On few paths the rate jumps past f by several flips: the place of the jump is the answer."""
-    monkeypatch.setattr(stationary_state, "_PATH_NUMBERS", 2**16)
-    search = stationary_state._Search(
-        flip_rate, lambda jd: (jd, 0.0, 0.0), 1, 1.0, np.random.default_rng(seed)
+    """J_dyn by two routes: no overshoot at all, and the known one of a path seen once per sweep."""
+    monkeypatch.setattr(stationary_state, "_PATH_NUMBERS", 2**18)
+
+    def family(jd: float) -> tuple[float, float, float]:
+        return jd, 0.0, 0.0
+
+    f = 0.04
+    seen_always = stationary(f, family, 0.81, repetitions=3, iterations=6, continuous=True)
+    once = stationary(f, family, 0.58, repetitions=3, iterations=6)
+    assert once.coupling.value < 0.65
+    shifted = once.coupling.value + 2 * overshoot() * math.sqrt(f)
+    error = math.hypot(seen_always.coupling.error, once.coupling.error)
+    # Both have corrections of order f; measured to be below 0.1 f.
+    assert abs(seen_always.coupling.value - shifted) < 4 * error + 0.1 * f
+    with pytest.raises(InvalidInputError, match="continuous"):
+        stationary(f, family, 0.8, layers=2, continuous=True)
+
+
+def test_the_flip_rate_of_a_curve_is_the_inverse_of_its_coupling() -> None:
+    curve = FlipRateCurve(
+        1.0, (0.1, 0.01), (), np.array([0.814, 0.1, 0.0]), np.diag([1e-6, 1e-6, 1e-6])
     )
-    phi = search._draw(np.exp(-2 * flip_rate * np.arange(search.length))[None])
-    coupling, response, _ = search._adjust(phi, 0.7)
-    assert response < 0
-    below, above = (search._excess(phi, coupling + side * 0.05, 0)[0] for side in (-1, 1))
-    assert below > 0 > above
+    for f in (0.001, 0.02, 0.09):
+        at = curve.coupling(f)
+        assert curve.rate(at.value).value == pytest.approx(f, rel=1e-6)
+        shifted = curve.coupling(f * 1.01).value
+        assert curve.rate(shifted).value == pytest.approx(1.01 * f, rel=1e-6)
+    assert curve.rate(0.9).value == 0
+    with pytest.raises(InvalidInputError, match="jd"):
+        curve.rate(0.1)
+    with pytest.raises(InvalidInputError, match="rate"):
+        curve.coupling(0.2)
+
+
+def test_walkers_on_the_half_line_stop_as_the_law_says() -> None:
+    """w(12) by plain walkers, all moved in every sweep, against those kept in shells."""
+    n, rng = 12.0, np.random.default_rng(3)
+    in_shells = [stopping_time(n, 2000, rng) for _ in range(24)]
+    plain = [_plain_stopping_time(n, 2000, rng) for _ in range(24)]
+    assert all(stopped for _, stopped in in_shells)
+    one, two = (math.log(np.mean(times)) for times in ([t for t, _ in in_shells], plain))
+    # Relative error 24^(-1/2) each; the plain half-line is only a quarter as deep.
+    assert abs(one - two) < 4 * math.sqrt(2 / 24)
+
+
+def _plain_stopping_time(n: float, most: int, rng: np.random.Generator) -> int:
+    offset, depth = overshoot() * math.sqrt(n), 24 * math.sqrt(n)
+
+    def fill(low: float, high: float) -> np.ndarray:
+        total = (high - low) * (high + low + 2 * offset)
+        return np.sqrt((offset + low) ** 2 + rng.random(rng.poisson(total)) * total) - offset
+
+    y, flips = fill(0, depth), n
+    for t in range(1, most + 1):
+        y = np.concatenate([y, fill(depth, depth + 6 * math.sqrt(flips))])
+        y = y + math.sqrt(flips) * rng.standard_normal(len(y))
+        flips = np.count_nonzero(y < 0)
+        if flips == 0:
+            return t
+        y = y[(y >= 0) & (y < depth)]
+    return most
+
+
+def test_probability_to_stop() -> None:
+    law = StoppingLaw(_estimate(3.0), _estimate(0.1), 0.0)
+    flips = law.flips_at(1000)
+    assert law.rate(float(flips.value)).value * 1000 == pytest.approx(math.log(2))
+    # Constant f: half of the networks at n_50, all at 0, none where many flip.
+    for n, wanted in ((float(flips.value), 0.5), (0.0, 1.0), (200.0, 0.0)):
+        assert law.probability(1000, np.full(1000, n / 1000)).value == pytest.approx(
+            wanted, abs=1e-5
+        )
+
+
+def _estimate(value: float) -> Estimate:
+    return Estimate(value, 0.01, Tier.ESTIMATED, "given")
 
 
 def test_a_family_without_the_flip_rate_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stationary_state, "_PATH_NUMBERS", 2**16)
-    with pytest.raises(NotConvergedError, match=r"no coupling between .* at the rate 0\.1"):
+    with pytest.raises(NotConvergedError, match=r"no stationary state with the flip rate 0\.1"):
         stationary(0.1, lambda _jd: (3.0, 0.0, 0.0), 0.5)
 
 
@@ -170,11 +241,28 @@ def test_two_layers_all_at_once_never_freeze() -> None:
         freezing_point(2, jd=0)
 
 
-def test_first_rows_of_the_table_of_overlaps() -> None:
-    """Paper, SM-H, initialisation: .930 and .975."""
-    for lambda_x, lambda_y, printed in ((5, 0.9, 0.930), (5, 0.5, 0.975)):
-        q = overlap_of_phases(Presentation(0.5, lambda_x, lambda_y), trajectories=60_000)
-        assert abs(q.value - printed) < 0.006 + 2 * q.error
+@pytest.mark.parametrize(
+    ("jd", "lambda_x", "lambda_y", "printed"),
+    [
+        (0.5, 5, 0.9, 0.930),
+        (0.5, 5, 0.5, 0.975),
+        (0.5, 2, 0.9, 0.761),
+        (0.5, 2, 0.5, 0.892),
+        (0, 5, 0.9, 0.862),
+        (0, 5, 0.5, 0.915),
+        (0, 2, 0.9, 0.649),
+        (0, 2, 0.5, 0.748),
+    ],
+)
+def test_table_of_overlaps_at_initialisation(
+    jd: float, lambda_x: float, lambda_y: float, printed: float
+) -> None:
+    """Paper, SM-H, column 'Initialization': all eight cells."""
+    # Without self-coupling the phases never end: fewer copies for the same time.
+    copies = 30_000 if jd == 0 else 100_000
+    q = overlap_of_phases(Presentation(jd, lambda_x, lambda_y), trajectories=copies)
+    assert q.error < 0.006
+    assert abs(q.value - printed) < 0.006 + 2 * q.error
 
 
 @pytest.mark.parametrize(
@@ -191,6 +279,12 @@ def test_first_rows_of_the_table_of_overlaps() -> None:
         ("--overlap --jd .5", "lambda_x"),
         ("--jd .5 --lambda-x 3", "lambda_x"),
         ("--critical --overlap", "overlap"),
+        ("--jd .5 --continuous", "continuous"),
+        ("--critical --layers 2 --jd 0 --p .8 --continuous", "continuous"),
+        ("--critical --layers 2", "jd"),
+        ("--critical --p 0", "p"),
+        ("--jd .5 --sweeps 4001", "sweeps"),
+        ("--jd .5 --seed -1", "seed"),
         ("--critical --layers inf --jd 0", "layers"),
         ("--layers inf --jd 0 --lam .3", "layers"),
     ],
