@@ -7,8 +7,11 @@ self-coupling J_D is an argument of its own.
 from __future__ import annotations
 
 import hashlib
+import io
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +19,8 @@ import torch
 from scipy import sparse
 
 from rmsim.tensors import Numbers, tensor_of
-from rmtheory.base.errors import InvalidInputError
+from rmtheory.base.errors import InvalidInputError, UnreadableDataError
+from rmtheory.runtime.untrusted import MALFORMED, read_bytes, read_npy, read_npz
 
 #: Largest coupling: its sums stay within float32.
 MOST_COUPLING = 1e30
@@ -69,10 +73,12 @@ def given_couplings(J: Numbers | sparse.sparray | Sequence[Any]) -> Given:
 
     Parameters
     ----------
-    J : array_like, Tensor or .npy file, (n, n) or (layers, n, n); scipy sparse matrix, or one per \
-layer
-        J[l, i, j] acts from neuron j on neuron i of layer l; zero diagonal.
+    J : array_like or Tensor, (n, n) or (layers, n, n); scipy sparse matrix, or one per layer; file
+        J[l, i, j] acts from neuron j on neuron i of layer l; zero diagonal. Files as for
+        :func:`couplings_of_file`.
     """
+    if isinstance(J, (str, os.PathLike)):
+        J = couplings_of_file(J)
     parts = J if isinstance(J, (list, tuple)) and any(map(sparse.issparse, J)) else [J]
     if any(map(sparse.issparse, parts)):
         return _given_rows(parts)
@@ -86,6 +92,70 @@ layer
     for matrix in exact:
         digest.update(np.ascontiguousarray(matrix.numpy()).data)
     return Given(matrices, layers, n, 1.0, symmetric, digest.hexdigest())
+
+
+#: Arrays of scipy's format for sparse matrices, save_npz.
+_SPARSE = ("format", "shape", "data", "indices", "indptr")
+
+
+def couplings_of_file(path: str | os.PathLike[str]) -> Any:
+    """Return J of a file, without any check of its numbers.
+
+    Parameters
+    ----------
+    path : path
+        .npy; .npz with one array, or an array J among others, or a sparse matrix by scipy's
+        save_npz; .mtx (Matrix Market), full or sparse.
+
+    Raises
+    ------
+    UnreadableDataError
+        If it is none of these, or damaged.
+    """
+    ending = Path(path).suffix.lower()
+    if ending == ".mtx":
+        return _matrix_market(path)
+    if ending != ".npz":
+        return read_npy(path)
+    arrays = read_npz(path)
+    if set(_SPARSE) <= set(arrays):
+        return _saved_sparse(path, arrays)
+    if "J" in arrays or len(arrays) == 1:
+        return arrays.get("J", next(iter(arrays.values())))
+    names = ", ".join(sorted(arrays)) or "nothing"
+    raise UnreadableDataError(f"{path} must hold one array, or one called J: it has {names}")
+
+
+def _saved_sparse(path: str | os.PathLike[str], arrays: dict[str, Any]) -> sparse.csr_array:
+    """Return the matrix that scipy's save_npz wrote, its indices checked."""
+    kind = arrays["format"].item()
+    kind = kind.decode("ascii", "replace") if isinstance(kind, bytes) else str(kind)
+    if kind not in ("csr", "csc"):
+        raise UnreadableDataError(f"{path} has a sparse matrix in format {kind}: save it as csr")
+    made = sparse.csr_array if kind == "csr" else sparse.csc_array
+    try:
+        rows, columns = (int(size) for size in arrays["shape"])
+        matrix = made(tuple(arrays[name] for name in _SPARSE[2:]), shape=(rows, columns))
+        matrix.check_format(full_check=True)
+        return sparse.csr_array(matrix)
+    except MALFORMED as problem:
+        raise UnreadableDataError(f"{path} cannot be read: {problem}") from None
+
+
+def _matrix_market(path: str | os.PathLike[str]) -> Any:
+    """Return the matrix of a Matrix Market file."""
+    from scipy.io import mminfo, mmread
+
+    content = read_bytes(path)
+    try:
+        rows, columns, entries, layout, *_ = mminfo(io.BytesIO(content))
+        # A number takes two characters or more, and a symmetric matrix is stored by half.
+        if (rows * columns if layout == "array" else entries) > 2 * len(content):
+            raise ValueError("it announces more numbers than it holds")
+        return mmread(io.BytesIO(content))
+    except (*MALFORMED, OSError) as problem:
+        reason = " ".join(str(problem).split())
+        raise UnreadableDataError(f"{path} cannot be read: {reason}") from None
 
 
 def checked_matrices(name: str, J: torch.Tensor, most: float) -> torch.Tensor:

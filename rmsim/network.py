@@ -86,7 +86,7 @@ class Network:
 
         Parameters
         ----------
-        J : array_like, Tensor, scipy sparse matrix, or path of an .npy file
+        J : array_like, Tensor, scipy sparse matrix, or path of an .npy, .npz or .mtx file
             (n, n) for one layer, or (layers, n, n) for a chain: J[l, i, j] acts from neuron j on
             neuron i of layer l. Sparse matrices: one, or a list with one per layer. Real, finite,
             at most 1e30 in size, and zero on the diagonal.

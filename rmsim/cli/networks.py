@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rmsim.cli.options import (
+    CouplingsOption,
     DeviceOption,
     DrOption,
     DtypeOption,
@@ -21,10 +22,14 @@ from rmsim.cli.options import (
     RhoOption,
     SeedOption,
     SimulationReport,
+    StatesOption,
     SymmetricOption,
     UpdateOption,
+    check_states,
+    make_network,
     numbers,
     option,
+    write_states,
 )
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
@@ -38,17 +43,6 @@ if TYPE_CHECKING:  # torch takes seconds to import, and --help needs none of it
 
     from rmsim.network import Network
     from rmsim.search.tap_entropy import LocalEntropy
-
-
-def _network(
-    n: str | None, model: io.ChainOptions, rho: float = 1.0, symmetric: bool = False
-) -> Network:
-    """Return the network that a command was given."""
-    from rmsim.network import Network
-
-    if n is None:
-        raise InvalidInputError("n", "nothing", "given (--n NEURONS)")
-    return Network(checks.integer("n", n, 2), model.chain(), rho, symmetric)
 
 
 _RELAX_MEANING = {
@@ -80,7 +74,9 @@ def relax_command(
     symmetric: SymmetricOption = False,
     update: UpdateOption = "synchronous",
     p: Annotated[str, option("--p", "PROBABILITY", "Chance of a neuron to be updated.")] = "1",
-    samples: Annotated[str, option("--samples", "COUNT", "Disorder samples.")] = "100",
+    samples: Annotated[
+        str | None, option("--samples", "COUNT", "Disorder samples; 100, or 1 with --couplings.")
+    ] = None,
     starts: Annotated[str, option("--starts", "COUNT", "Random starts per sample.")] = "1",
     max_sweeps: Annotated[str, option("--max-sweeps", "COUNT", "The cap.")] = "1000",
     theory: Annotated[
@@ -93,6 +89,8 @@ def relax_command(
     seed: SeedOption = "0",
     dtype: DtypeOption = "float32",
     device: DeviceOption = "auto",
+    couplings: CouplingsOption = None,
+    states: StatesOption = None,
     json: io.JsonOption = False,
     out: io.OutOption = None,
 ) -> None:
@@ -101,7 +99,8 @@ def relax_command(
     Overlap with the start and unstable neurons of the final states are printed beside the theory of
     the dynamics for N -> infinity, with the difference in errors.
 
-    Example: rmsim relax --n 1000 --jd .8 --samples 100 --seed 0 --json
+    Examples: rmsim relax --n 1000 --jd .8 --samples 100 --seed 0 --json;
+    rmsim relax --couplings J.npy --jd .8 --starts 20 --states fixed_points.npy
     """
     import time
 
@@ -111,15 +110,21 @@ def relax_command(
     from rmtheory.runtime.progress import counting
 
     started = time.perf_counter()
-    network = _network(n, model, float(checks.exact_real("rho", rho)), symmetric)
-    chain = network.chain
+    check_states(states, out)
+    network = make_network(
+        n,
+        model,
+        rho=rho,
+        symmetric=symmetric,
+        couplings=couplings,
+    )
     settings: dict[str, Any] = {
         "starts": checks.integer("starts", starts, 1),
         "update": checked_update(update),
         "p": checked_p(p),
         "max_sweeps": checks.integer("max_sweeps", max_sweeps, 1),
     }
-    count = checks.integer("samples", samples, 1)
+    count = _samples(samples, 100, couplings)
     where, kind = choose_device(device), choose_dtype(dtype)
     with counting("samples", count) as progress:
         result = relax(
@@ -149,12 +154,25 @@ def relax_command(
     }
     each = result.status.shape[1]
     starts = "" if each == 1 else f" with {each} starts each, errors over samples"
-    title = f"Dynamics of {chain} with N = {network.n}, {counted(count, 'sample')}{starts}"
+    title = f"Dynamics of {network.chain} with N = {network.n}, {counted(count, 'sample')}{starts}"
+    write_states(states, result.state[result.solved])
     SimulationReport(title, document, _RELAX_MEANING).show(json, out)
 
 
+def _samples(given: str | None, usual: int, couplings: Path | None, least: int = 1) -> int:
+    """Return the number of disorder samples: couplings of a file are one."""
+    if couplings is None:
+        return checks.integer("samples", usual if given is None else given, least)
+    if given not in (None, "1"):
+        raise InvalidInputError("samples", given, "1 with --couplings, which are one network")
+    return 1
+
+
 SamplesOption = Annotated[
-    str, typer.Option("--samples", metavar="COUNT", help="Disorder samples, at least 2.")
+    str | None,
+    typer.Option(
+        "--samples", metavar="COUNT", help="Disorder samples, at least 2; 200 by default."
+    ),
 ]
 JobsOption = Annotated[str, typer.Option("--jobs", metavar="COUNT", help="Processes.")]
 
@@ -178,7 +196,7 @@ def enumerate_command(
     n: io.SizeOption = None,
     *,
     model: io.ChainOptions,
-    samples: SamplesOption = "200",
+    samples: SamplesOption = None,
     seed: SeedOption = "0",
     jobs: JobsOption = "1",
     force: Annotated[
@@ -188,12 +206,17 @@ def enumerate_command(
         bool,
         typer.Option("--histogram", help="Also count pairs at every distance (JSON)."),
     ] = False,
+    couplings: CouplingsOption = None,
+    states: StatesOption = None,
     json: io.JsonOption = False,
     out: io.OutOption = None,
 ) -> None:
     """Find all fixed points of many samples; compare mean count and second moment with theory.
 
-    Example: rmsim enumerate --n 20 --jd .4 --samples 200 --seed 0 --json
+    With --couplings, those of your own network.
+
+    Examples: rmsim enumerate --n 20 --jd .4 --samples 200 --seed 0 --json;
+    rmsim enumerate --couplings J.npy --jd .4 --states fixed_points.npy
     """
     import time
 
@@ -204,9 +227,14 @@ def enumerate_command(
     from rmtheory.runtime.progress import counting
 
     started = time.perf_counter()
-    network = _network(n, model)
+    network = make_network(n, model, couplings=couplings)
     chain = network.chain
-    wanted = checks.integer("samples", samples, 2)
+    if couplings is not None:
+        _enumerate_given(network, samples, histogram, force, states, json, out)
+        return
+    if states is not None:
+        raise InvalidInputError("states", str(states), "absent without --couplings")
+    wanted = _samples(samples, 200, None, 2)
     with counting("samples", wanted) as progress:
         counted_samples = enumerate_samples(
             network,
@@ -254,6 +282,50 @@ def enumerate_command(
     SimulationReport(title, document, _ENUMERATE_MEANING).show(json, out)
 
 
+_ENUMERATE_GIVEN_MEANING = {
+    "count": "fixed points, all of them",
+    "nodes": "partial assignments tested",
+    "near_ties": "states judged with twice the digits",
+    "wall_time": "seconds",
+}
+
+
+def _enumerate_given(
+    network: Network,
+    samples: str | None,
+    histogram: bool,
+    force: bool,
+    states: Path | None,
+    json: bool,
+    out: Path | None,
+) -> None:
+    """All fixed points of one network with couplings of the user's own."""
+    import time
+
+    from rmsim.enumeration import enumerate_fixed_points
+
+    started = time.perf_counter()
+    check_states(states, out)
+    _samples(samples, 1, Path())
+    if histogram:
+        raise InvalidInputError("histogram", True, "absent with --couplings: use --states")
+    points = enumerate_fixed_points(network, keep_states=states is not None, force=force)
+    if states is not None:
+        write_states(states, points.states)
+    document = {
+        "parameters": network.parameters(),
+        "count": points.count,
+        "nodes": points.nodes,
+        "near_ties": points.near_ties,
+        "seed": None,
+        "device": "cpu",
+        "dtype": "float64",
+        "wall_time": time.perf_counter() - started,
+    }
+    title = f"Fixed points of {network.chain} with N = {network.n}, couplings given"
+    SimulationReport(title, document, _ENUMERATE_GIVEN_MEANING).show(json, out)
+
+
 #: What only focusing BP gives.
 _OF_FOCUSING = ("distance", "internal_entropy", "external_entropy")
 
@@ -264,7 +336,7 @@ _SOLVE_MEANING = {
     "min_margin": "least s h of the final signs",
     "unsatisfied": "neurons against their field",
     "bethe_entropy": "entropy of the fixed points per neuron (none: the algorithm has none)",
-    "theory_entropy": "log of the mean number of fixed points, per neuron",
+    "theory_entropy": "log of the mean number of fixed points, per neuron (none: given couplings)",
     "overlap": "overlap of consecutive layers (none: a single layer)",
     "distance": "of the fixed points from the centre (none: not converged)",
     "internal_entropy": "S_I, of the fixed points around the centre, per neuron",
@@ -314,6 +386,8 @@ def solve_command(
     seed: SeedOption = "0",
     dtype: DtypeOption = "float32",
     device: DeviceOption = "auto",
+    couplings: CouplingsOption = None,
+    states: StatesOption = None,
     json: io.JsonOption = False,
     out: io.OutOption = None,
 ) -> None:
@@ -321,7 +395,8 @@ def solve_command(
 
     Failure is a result: status is cap, paramagnet, cycle, polarised or diverged.
 
-    Example: rmsim solve --algorithm rbp --n 2000 --jd .25 --dr .003 --seed 0 --json
+    Examples: rmsim solve --algorithm rbp --n 2000 --jd .25 --dr .003 --seed 0 --json;
+    rmsim solve --algorithm bp --couplings J.npy --jd .8
     """
     import time
 
@@ -332,7 +407,8 @@ def solve_command(
 
     started = time.perf_counter()
     method_named(algorithm, "algorithm")
-    network = _network(n, model)
+    check_states(states, out)
+    network = make_network(n, model, couplings=couplings)
     chain = network.chain
     kind = choose_dtype(dtype)
     number, place = checked_seed(seed), choose_device(device)
@@ -358,7 +434,8 @@ def solve_command(
         "min_margin": float(result.min_margin),
         "unsatisfied": int(result.unsatisfied),
         "bethe_entropy": special.get("bethe_entropy"),
-        "theory_entropy": annealed_entropy(chain, network.n),
+        # The theory is of random couplings.
+        "theory_entropy": None if couplings else annealed_entropy(chain, network.n),
         "overlap": special.get("overlap", layer_overlaps(result.state[0])),
         **{name: special[name] for name in _OF_FOCUSING if name in special},
         "seed": number,
@@ -367,6 +444,7 @@ def solve_command(
         "wall_time": time.perf_counter() - started,
     }
     title = f"{algorithm} on {chain} with N = {network.n}"
+    write_states(states, result.state if result.solved else result.state[:0])
     SimulationReport(title, document, _SOLVE_MEANING).show(json, out)
 
 
@@ -408,6 +486,8 @@ def local_entropy_command(
     ] = "0:3:61",
     seed: SeedOption = "0",
     device: DeviceOption = "auto",
+    couplings: CouplingsOption = None,
+    states: StatesOption = None,
     plot: Annotated[bool, typer.Option("--plot", help="Also draw FILE with the end .png.")] = False,
     json: io.JsonOption = False,
     out: io.OutOption = None,
@@ -424,6 +504,7 @@ def local_entropy_command(
     from rmsim.tensors import checked_seed, choose_device
 
     started = time.perf_counter()
+    check_states(states, out)
     if plot and (out is None or out.suffix == ".png"):
         raise InvalidInputError(
             "out",
@@ -433,16 +514,19 @@ def local_entropy_command(
     distances, fields = numbers("d", d), numbers("gamma", gamma)
     if distances[0] < 0 or distances[-1] > 1:
         raise InvalidInputError("d", d, "distances from 0 to 1, as shares of the neurons")
-    network = _network(n, model)
-    chain = network.chain
+    network = make_network(n, model, couplings=couplings)
     number, place = checked_seed(seed), choose_device(device)
     source = reference if around is None else around
-    couplings, state = reference_point(network, source, seed=number, device=place)
-    curve = local_entropy_around(couplings, state, fields)
-    margin = least_margins(couplings, state.to(couplings.device)[None, None])
-    J = couplings.matrices[0].double().cpu().numpy()
+    if couplings is not None and source == "planted":
+        allowed = "dynamics, rbp or likelihood with --couplings: a planted point draws its own"
+        raise InvalidInputError("reference", source, allowed)
+    drawn, state = reference_point(network, source, seed=number, device=place)
+    curve = local_entropy_around(drawn, state, fields)
+    margin = least_margins(drawn, state.to(drawn.device)[None, None])
+    J = drawn.matrices[0].double().cpu().numpy()
     counts = [neighbours_at(J, state.numpy(), network, k) for k in (1, 2)]
-    title = f"Fixed points around one ({source}) of {chain} with N = {network.n}"
+    write_states(states, state[None])
+    title = f"Fixed points around one ({source}) of {network.chain} with N = {network.n}"
     document = {
         "parameters": network.parameters() | {"reference": source},
         "at_distance_1": counts[0],

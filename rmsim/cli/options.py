@@ -22,12 +22,15 @@ from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError, NotConvergedError, RMError, StorageError
 from rmtheory.base.wording import counted
 from rmtheory.runtime import report as io
-from rmtheory.runtime.command import if_interrupted
-from rmtheory.runtime.files import describe, remedy, write_text
+from rmtheory.runtime.command import check_folder, if_interrupted
+from rmtheory.runtime.files import describe, remedy, replacing, write_text
 from rmtheory.runtime.progress import counting
 
 if TYPE_CHECKING:  # slow to import, and --help needs none of it
+    import numpy.typing as npt
+
     from rmsim.data.dataset import Dataset
+    from rmsim.network import Network
     from rmsim.sweep import Backend, Report, Sweep
 
 
@@ -74,6 +77,76 @@ TestOption = Annotated[str | None, option("--test", "COUNT", "Only the first tes
 _MOST = 10_000
 
 _ALLOWED = "numbers a,b,c or a range start:stop:count"
+
+
+CouplingsOption = Annotated[
+    Path | None,
+    option(
+        "--couplings",
+        "FILE",
+        "Couplings of your own instead of --n: .npy, .npz or .mtx, n x n or layers x n x n.",
+    ),
+]
+StatesOption = Annotated[
+    Path | None,
+    option("--states", "FILE", "Also write the fixed points as .npy: (count, layers, n), +1, -1."),
+]
+
+
+def make_network(
+    n: str | None,
+    model: io.ChainOptions,
+    *,
+    rho: str = "1",
+    symmetric: bool = False,
+    couplings: Path | None = None,
+) -> Network:
+    """Return the network that a command was given: drawn, or with couplings of a file."""
+    from rmsim.network import Network
+
+    if couplings is None:
+        if n is None:
+            raise InvalidInputError("n", "nothing", "given (--n NEURONS), or --couplings FILE")
+        density = float(checks.exact_real("rho", rho))
+        return Network(checks.integer("n", n, 2), model.chain(), density, symmetric)
+    for name, value, default in (
+        ("n", n, None),
+        ("rho", rho, "1"),
+        ("symmetric", symmetric, False),
+    ):
+        if value != default:
+            raise InvalidInputError(name, value, "absent with --couplings, whose file has it")
+    from rmsim.given import given_couplings
+
+    try:
+        given = given_couplings(couplings)
+    except InvalidInputError as problem:  # by the name that the user typed
+        raise InvalidInputError("couplings", problem.value, problem.allowed) from None
+    if model.layers != "1" and checks.layers(model.layers) != given.layers:
+        raise InvalidInputError("layers", model.layers, f"{given.layers}, that of {couplings}")
+    chain = replace(model, layers=str(given.layers)).chain()
+    return Network(given.n, chain, given.rho, given.symmetric, given)
+
+
+def check_states(path: Path | None, out: Path | None) -> None:
+    """Refuse a file of states that cannot be written, or in place of the other results."""
+    if path is None:
+        return
+    check_folder("states", path)
+    if path.suffix != ".npy":
+        raise InvalidInputError("states", str(path), "a file ending in .npy")
+    if out is not None and path.resolve() == out.resolve():
+        raise InvalidInputError("states", str(path), "another file than that of --out")
+
+
+def write_states(path: Path | None, states: npt.ArrayLike) -> None:
+    """Write the states that were reached as bytes +1 and -1, shape (count, layers, n)."""
+    import numpy as np
+
+    if path is None:
+        return
+    with replacing(path, "states") as temporary, temporary.open("wb") as file:
+        np.save(file, np.asarray(states).astype(np.int8), allow_pickle=False)
 
 
 def numbers(argument: str, text: str) -> tuple[float, ...]:

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy import io, sparse
 
 import rmsim as rs
 import rmtheory as rt
+from rmsim.cli import run
 from rmtheory.runtime import read_npy
 
 N, JD = 14, 0.8
@@ -128,3 +130,113 @@ def test_thresholds_in_one_call_resume(tmp_path: Path) -> None:
     assert np.array_equal(more.data.success.sel(n=[10, 20]), kept.data.success)
     with pytest.raises(rt.InvalidInputError, match="lam must be one value if jd has several"):
         rs.thresholds(10, jd=[0.1, 0.2], lam=[0.1, 0.2], layers=2)
+
+
+def test_couplings_of_files(matrix: np.ndarray[Any, Any], tmp_path: Path) -> None:
+    """Full and sparse matrices, written by numpy and scipy."""
+    few = sparse.csr_array(np.where(np.abs(matrix) > 0.3, matrix, 0.0))
+    files = {
+        name: tmp_path / name for name in ("a.npz", "b.npz", "c.npz", "d.npz", "e.mtx", "f.mtx")
+    }
+    np.savez(files["a.npz"], matrix)
+    np.savez(files["b.npz"], J=matrix, other=np.ones(3))
+    sparse.save_npz(files["c.npz"], few)
+    sparse.save_npz(files["d.npz"], few.tocsc())
+    io.mmwrite(files["e.mtx"], matrix, precision=17)
+    io.mmwrite(files["f.mtx"], few, precision=17)
+    whole, part = (rs.Network.from_array(J, jd=JD) for J in (matrix, few))
+    networks = {name: rs.Network.from_array(path, jd=JD) for name, path in files.items()}
+    assert networks["a.npz"] == networks["b.npz"] == networks["e.mtx"] == whole
+    assert networks["c.npz"] == networks["d.npz"] == networks["f.mtx"] == part
+
+
+_BANNER = b"%%MatrixMarket matrix "
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"no matrix",
+        _BANNER + b"array real general\n999999999 999999999\n1\n",
+        _BANNER + b"coordinate real general\n20 20 99999999999\n1 2 3\n",
+        _BANNER + b"coordinate real general\n20 20 1\n1 99 3\n",
+        _BANNER + b"coordinate real general\n20 20 2\n1 2 3\n",
+    ],
+)
+def test_damaged_matrix_market_files_are_refused(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "J.mtx"
+    path.write_bytes(content)
+    with pytest.raises(rt.UnreadableDataError, match="cannot be read"):
+        rs.Network.from_array(path)
+
+
+def test_archives_without_a_matrix_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "J.npz"
+    np.savez(path, a=np.ones(2), b=np.ones(2))
+    with pytest.raises(rt.UnreadableDataError, match="one called J: it has a, b"):
+        rs.Network.from_array(path)
+    kept = sparse.csr_array(np.eye(4)[::-1])
+    for changes, words in (
+        ({"indices": np.array([3, 2, 1, 9])}, "cannot be read"),
+        ({"indptr": np.array([0, 1, 2, 3, 400])}, "cannot be read"),
+        ({"format": np.array(b"coo")}, "save it as csr"),
+    ):
+        arrays = {name: getattr(kept, name) for name in ("data", "indices", "indptr")}
+        arrays |= {"format": np.array(b"csr"), "shape": np.array(kept.shape)}
+        np.savez(path, **(arrays | changes))
+        with pytest.raises(rt.UnreadableDataError, match=words):
+            rs.Network.from_array(path)
+
+
+def test_commands_take_a_file_and_write_the_fixed_points(
+    matrix: np.ndarray[Any, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    J = str(_saved(matrix, tmp_path))
+    states = tmp_path / "states.npy"
+    common = ["--couplings", J, "--jd", str(JD), "--states", str(states), "--json"]
+    assert run(["enumerate", *common]) == 0
+    every = read_npy(states)
+    assert every.shape[1:] == (1, N)
+    assert len(every) == rs.enumerate_fixed_points(matrix, jd=JD).count
+    known = {tuple(row) for row in every.reshape(-1, N).tolist()}
+    for command in (
+        ["relax", "--starts", "10"],
+        ["solve", "--algorithm", "rbp", "--restarts", "20"],
+        ["local-entropy", "--reference", "dynamics", "--gamma", "0,1"],
+    ):
+        assert run([*command, *common]) == 0
+        reached = read_npy(states)
+        assert len(reached) > 0
+        assert {tuple(row) for row in reached.reshape(-1, N).tolist()} <= known
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("relax --couplings {wrong}", "couplings must be a square matrix"),
+        ("relax --couplings {J} --n 14", "n must be absent with --couplings"),
+        ("solve --couplings {J} --layers 3", "layers must be 1, that of"),
+        ("relax --couplings {J} --samples 2", "samples must be 1 with --couplings"),
+        ("relax --couplings {J} --rho .5", "rho must be absent with --couplings"),
+        ("enumerate --couplings {J} --histogram", "histogram must be absent"),
+        ("enumerate --n 8 --states {folder}/s.npy", "states must be absent without --couplings"),
+        ("local-entropy --couplings {J}", "reference must be dynamics, rbp or likelihood"),
+        ("relax --couplings {J} --states {folder}/s.txt", "states must be a file ending in .npy"),
+        ("relax --couplings {J} --states {J} --out {J}", "states must be another file"),
+    ],
+)
+def test_commands_refuse_what_a_file_cannot_be(
+    arguments: str,
+    words: str,
+    matrix: np.ndarray[Any, Any],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    wrong = _saved(matrix[:, :3], tmp_path)
+    wrong = wrong.rename(tmp_path / "wrong.npy")
+    J = _saved(matrix, tmp_path)
+    typed = arguments.format(J=J, wrong=wrong, folder=tmp_path).split()
+    assert run([*typed, "--jd", "0.8"]) == 2
+    assert words in capsys.readouterr().err
