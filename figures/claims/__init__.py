@@ -1,4 +1,4 @@
-"""The numbers and claims that the paper prints as results, and where ours are found.
+"""The numbers and claims that the paper prints as results, and how ours are read from the data.
 
 The sections below are the source of the report, of the page 'how to reproduce' and of the table in
 the README. Hyperparameters are inputs and are not listed: they are presets of the simulator.

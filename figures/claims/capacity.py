@@ -51,13 +51,13 @@ class _SlopeGain:
     shallow: int
 
     def __call__(self, data: xr.Dataset) -> Ours | None:
-        found = []
+        slopes = []
         for layers in (self.deep, self.shallow):
             sizes = _sizes(data, self.protocol, layers)
             if not sizes or max(sizes) < _LARGE:
                 return None
-            found.append(At("slope", {"protocol": self.protocol, "layers": layers})(data))
-        gain = difference(*found)
+            slopes.append(At("slope", {"protocol": self.protocol, "layers": layers})(data))
+        gain = difference(*slopes)
         return None if gain is None else ours(gain.value, gain.error, f"N up to {max(sizes)}")
 
 

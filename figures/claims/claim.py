@@ -81,7 +81,7 @@ class Ours:
 
     value: float
     error: float
-    #: The sizes it was found at, where the paper gives none: read off the data, as the number is.
+    #: The sizes it was measured at, where the paper gives none: read off the data, too.
     at: str = ""
 
     def __str__(self) -> str:
@@ -397,13 +397,13 @@ def select(data: xr.Dataset, where: Mapping[str, Any]) -> xr.Dataset | None:
             raise ValueError(f"{name} is no plain coordinate")
         values = np.atleast_1d(coordinate.values)
         if isinstance(value, str):
-            found = np.flatnonzero(values == value)
+            places = np.flatnonzero(values == value)
         else:
-            found = np.flatnonzero(np.abs(values.astype(float) - value) < _SAME)
-        if found.size == 0:
+            places = np.flatnonzero(np.abs(values.astype(float) - value) < _SAME)
+        if places.size == 0:
             return None
         if coordinate.ndim == 1:
-            data = data.isel({str(coordinate.dims[0]): int(found[0])})
+            data = data.isel({str(coordinate.dims[0]): int(places[0])})
     return data
 
 
@@ -449,7 +449,7 @@ _SYMBOLS = {"n": "N", "jd": "J_D", "lam": "λ", "layers": "L", "large_n": "N"}
 
 
 def sizes_of(**sizes: float) -> str:
-    """Return the sizes at which a number was found, in words.
+    """Return the sizes at which a number was measured, in words.
 
     Examples
     --------
@@ -477,9 +477,9 @@ def difference(first: Ours | None, second: Ours | None) -> Ours | None:
     return Ours(first.value - second.value, math.hypot(first.error, second.error), first.at)
 
 
-def least(found: Iterable[Ours | None]) -> Ours | None:
+def least(numbers: Iterable[Ours | None]) -> Ours | None:
     """Return the least of some numbers, None if one of them is not there."""
-    every = list(found)
+    every = list(numbers)
     there = [one for one in every if one is not None]
     if not every or len(there) < len(every):
         return None

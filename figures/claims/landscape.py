@@ -6,6 +6,7 @@ The table of overlaps q_dyn between s' and s* (SM-H): eight rows, three epochs, 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,11 +65,11 @@ def _accuracy(part: str, printed: str, lam: float) -> Claim:
 
 
 def _curvature(
-    stage: str, moment: str, printed: str, spread: str, lam: float
+    stage: str, condition: str, printed: str, spread: str, lam: float
 ) -> tuple[Claim, Claim]:
     mean = Claim(
         f"curvature {stage} {lam:g}",
-        f"mean of the largest path curvature κ, {moment}, λ_x = {lam:g}",
+        f"mean of the largest path curvature κ, {condition}, λ_x = {lam:g}",
         printed,
         "SM-G, figure of the curvature",
         printed,
@@ -82,7 +83,7 @@ def _curvature(
     )
     deviation = Claim(
         f"curvature spread {stage} {lam:g}",
-        f"standard deviation of κ over pairs, {moment}, λ_x = {lam:g}",
+        f"standard deviation of κ over pairs, {condition}, λ_x = {lam:g}",
         f"s.d. {spread}",
         "SM-G, figure of the curvature",
         spread,
@@ -97,15 +98,29 @@ def _curvature(
 
 
 @dataclass(frozen=True)
-class _Worst:
-    """Largest upper quartile of the displacement over all noises, before training."""
+class _OfNetwork(ABC):
+    """A number that is computed from the survey of one network."""
 
+    stage: str
     lam: float
 
     def __call__(self, data: xr.Dataset) -> Ours | None:
-        one = select(data, _network("before", self.lam))
-        if one is None:
-            return None
+        one = select(data, self.where())
+        return None if one is None else self.number(one)
+
+    def where(self) -> dict[str, object]:
+        """Return the coordinates of the network."""
+        return _network(self.stage, self.lam)
+
+    @abstractmethod
+    def number(self, one: xr.Dataset) -> Ours | None:
+        """Return the number with its error."""
+
+
+class _Worst(_OfNetwork):
+    """Largest upper quartile of the displacement over all noises."""
+
+    def number(self, one: xr.Dataset) -> Ours | None:
         worst = one.isel(noise=int(np.argmax(one["displacement_q75"].values)))
         return ours(worst["displacement_q75"], worst["displacement_q75_error"])
 
@@ -134,7 +149,7 @@ def _displacement(lam: float) -> tuple[Claim, Claim]:
         _TEXT,
         "0.05",
         "landscape",
-        _Worst(lam),
+        _Worst("before", lam),
         note=_NOTES[lam],
         relation=Relation.BELOW,
         kind=_KIND[lam],
@@ -143,34 +158,28 @@ def _displacement(lam: float) -> tuple[Claim, Claim]:
     return half, most
 
 
-@dataclass(frozen=True)
-class _Length:
+class _OfTrained(_OfNetwork):
+    """The same of the network that is trained in the end, before or after."""
+
+    def where(self) -> dict[str, object]:
+        """Return the coordinates, those of the training included."""
+        return {**super().where(), "epochs": _EPOCHS}
+
+
+class _Length(_OfTrained):
     """Sum of the distances of successive attractors along a path, over that of its ends."""
 
-    stage: str
-    lam: float
-
-    def __call__(self, data: xr.Dataset) -> Ours | None:
-        one = select(data, {**_network(self.stage, self.lam), "epochs": _EPOCHS})
-        if one is None:
-            return None
+    def number(self, one: xr.Dataset) -> Ours | None:
         value, error = (one[name].values for name in ("trajectory", "trajectory_error"))
         steps = np.arange(len(value) - 1)
         # Steps of the same paths are not independent: their errors are added.
         return ours(float(value[steps, steps + 1].sum()), float(error[steps, steps + 1].sum()))
 
 
-@dataclass(frozen=True)
-class _Clustering:
+class _Clustering(_OfTrained):
     """Similarity within labels minus between labels."""
 
-    stage: str
-    lam: float
-
-    def __call__(self, data: xr.Dataset) -> Ours | None:
-        one = select(data, {**_network(self.stage, self.lam), "epochs": _EPOCHS})
-        if one is None:
-            return None
+    def number(self, one: xr.Dataset) -> Ours | None:
         names = ("similarity_within", "similarity_between")
         gap = float(one[names[0]]) - float(one[names[1]])
         return ours(gap, math.hypot(*(float(one[f"{name}_error"]) for name in names)))
@@ -281,12 +290,12 @@ def _cells() -> tuple[Claim, ...]:
     claims = []
     for jd, lambda_x, lambda_y, *cells in _TABLE:
         row = (jd, lambda_x, lambda_y)
-        for (epoch, moment), cell in zip(_QDYN_EPOCHS.items(), cells, strict=True):
+        for (epoch, condition), cell in zip(_QDYN_EPOCHS.items(), cells, strict=True):
             for (part, variable), printed in zip(_NUMBERS.items(), cell.split(), strict=True):
                 claims.append(
                     Claim(
                         f"qdyn {jd} {lambda_x} {lambda_y} {epoch} {part}",
-                        f"q_dyn, {part}, {moment}, {_text(row)}",
+                        f"q_dyn, {part}, {condition}, {_text(row)}",
                         printed,
                         "SM-H, table of q_dyn",
                         printed,

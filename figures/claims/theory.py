@@ -293,18 +293,18 @@ class _LeastSlope:
 
 
 def share_with_y(data: xr.Dataset) -> Ours | None:
-    """Return the share of the points of the core module at which y* was found."""
-    found = [np.isfinite(one["y_star"].values) for one in _curves(data, 1)]
-    return Ours(float(np.concatenate(found).mean()), 0.0) if found else None
+    """Return the share of the points of the core module at which y* was computed."""
+    known = [np.isfinite(one["y_star"].values) for one in _curves(data, 1)]
+    return Ours(float(np.concatenate(known).mean()), 0.0) if known else None
 
 
 def least_y(data: xr.Dataset) -> Ours | None:
     """Return the least y* over all curves and distances."""
-    found = []
+    candidates = []
     for one in _curves(data):
         place = one.isel(point=int(np.nanargmin(one["y_star"].values)))
-        found.append(ours(place["y_star"], place["y_star_error"]))
-    return least(found)
+        candidates.append(ours(place["y_star"], place["y_star_error"]))
+    return least(candidates)
 
 
 def place_of_the_bump(data: xr.Dataset) -> Ours | None:
@@ -341,8 +341,8 @@ def slope_at_the_end(data: xr.Dataset) -> Ours | None:
 
 def largest_at_zero(data: xr.Dataset) -> Ours | None:
     """Return the largest S_I* of all curves at the least d of their continuation."""
-    found = [ours(one["gas_internal"][0], one["gas_internal_error"][0]) for one in _curves(data)]
-    there = [one for one in found if one is not None]
+    limits = [ours(one["gas_internal"][0], one["gas_internal_error"][0]) for one in _curves(data)]
+    there = [one for one in limits if one is not None]
     return max(there, key=lambda one: one.value) if there else None
 
 

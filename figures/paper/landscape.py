@@ -5,6 +5,7 @@ Two figures of the same data: one network, before and after.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -89,8 +90,8 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
     names = {f"{name}{end}" for name in (*_MEANING, "labels") for end in ("", "_error")}
     dims = {name: ("stage", *_DIMS.get(name.removesuffix("_error"), ())) for name in names}
     with swept({"landscape": sweep}, context) as folders:
-        found = collect(folders["landscape"], sweep, dims=dims).isel(replica=0, drop=True)
-    data = found[[f"{name}{end}" for name in _MEANING for end in ("", "_error")]]
+        survey = collect(folders["landscape"], sweep, dims=dims).isel(replica=0, drop=True)
+    data = survey[[f"{name}{end}" for name in _MEANING for end in ("", "_error")]]
     for name in ("training_accuracy", "test_accuracy"):  # those of the trained network
         for end in ("", "_error"):
             data[f"{name}{end}"] = data[f"{name}{end}"].isel(stage=-1, drop=True)
@@ -100,7 +101,7 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
     fixed = parameters["fixed"]
     steps = fixed["survey"]["steps"]
     taus = np.arange(steps + 1) / steps
-    labels = found["labels"].isel(lambda_x=0, stage=0, drop=True).astype(int)
+    labels = survey["labels"].isel(lambda_x=0, stage=0, drop=True).astype(int)
     return data.assign_coords(
         stage=list(STAGES),
         n=fixed["n"],
@@ -145,11 +146,11 @@ def _histogram(axis: Axes, data: xr.Dataset) -> None:
     values = {stage: data["curvature"].sel(stage=stage).values for stage in STAGES}
     ends = np.nanmin([*values.values()]), np.nanmax([*values.values()])
     bins = np.linspace(ends[0], ends[1] + 1e-9, 26).tolist()
-    for stage, found in values.items():
+    for stage, distances in values.items():
         mean = float(data["curvature_mean"].sel(stage=stage))
         deviation = float(data["curvature_sd"].sel(stage=stage))
         label = f"{stage}: {mean:.3f} ({deviation:.3f})"
-        known = found[np.isfinite(found)]
+        known = distances[np.isfinite(distances)]
         axis.hist(known, bins, density=True, alpha=0.6, color=_COLOURS[stage], label=label)
     axis.set_ylim(top=axis.get_ylim()[1] * 1.5)  # room for the legend
     label_axes(axis, r"largest path curvature $\kappa$", "density")
@@ -210,7 +211,7 @@ LANDSCAPE = Figure(
     version=2,
     seed=SEED,
     core_hours=HOURS,
-    earlier=("2-664c42e1a7c7",),
+    earlier=("2-664c42e1a7c7", "2-7ecf85db586c"),
 )
 
 
@@ -244,7 +245,8 @@ def plot_representations(data: xr.Dataset) -> Picture:
     return picture
 
 
-REPRESENTATIONS = Figure(
+REPRESENTATIONS = replace(
+    LANDSCAPE,
     name="representations",
     title="Similarity of representations before and after training",
     caption=(
@@ -253,12 +255,6 @@ REPRESENTATIONS = Figure(
         "both; above each the mean over pairs as it is, and the epochs. The network is that of the "
         "landscape with lambda_x = 5."
     ),
-    parameters=PARAMETERS,
-    compute=compute,
     plot=plot_representations,
-    version=2,
-    seed=SEED,
     data="landscape",
-    core_hours=HOURS,
-    earlier=("2-664c42e1a7c7",),
 )

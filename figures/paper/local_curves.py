@@ -88,13 +88,13 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
     order = sorted(range(len(rows)), key=lambda k: -rows[k]["layers"])
     context.progress(0, len(rows))
     with context.parts_folder() as folder:
-        found = in_order(
+        results = in_order(
             part,
             [(rows[k], dict(parameters), folder) for k in order],
             jobs=context.jobs,
             on_done=lambda count: context.progress(count, len(rows)),
         )
-    parts = [one for _, one in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])]
+    parts = [one for _, one in sorted(zip(order, results, strict=True), key=lambda pair: pair[0])]
     padded = [one.pad(point=(0, most - one.sizes["point"])) for one in parts]
     data = xr.concat(padded, "curve", combine_attrs="drop_conflicts", join="exact")
     return data.merge(_by_y(parameters["by_y"]))
@@ -103,10 +103,10 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
 def _by_y(point: dict[str, Any]) -> xr.Dataset:
     """S_I and S_E at one point for two y: does one grow with y and the other fall?"""
     chain = Chain(1, point["jd"])
-    found = [local_entropy(chain, point["d"], y) for y in point["y"]]
+    points = [local_entropy(chain, point["d"], y) for y in point["y"]]
     data = xr.Dataset(coords={"y": point["y"], "by_y_jd": point["jd"], "by_y_d": point["d"]})
     for name in ("internal", "external"):
-        values = [getattr(one, name) for one in found]
+        values = [getattr(one, name) for one in points]
         meaning = f"{name} entropy per neuron against y (nat)"
         data[f"{name}_by_y"] = ("y", [float(x) for x in values], {"long_name": meaning})
         data[f"{name}_by_y_error"] = ("y", [float(x.error) for x in values])
@@ -130,12 +130,12 @@ def one_curve(row: dict[str, Any], parameters: dict[str, Any]) -> xr.Dataset:
     layers = row["layers"]
     chain = Chain(1, row["jd"]) if layers == 1 else Chain(2, row["jd"], row["lam"])
     distances = _spaced(row["least_d"], parameters["top_d"], parameters["points"][str(layers)])
-    found = curve(chain, distances)
+    solved = curve(chain, distances)
     data: dict[str, Any] = {}
     nowhere = np.full(len(distances), np.nan)
     for name, meaning in _STORED.items():
         for key, text in ((name, meaning), (f"{name}_error", f"error of {name}")):
-            values = found[key].values if key in found else nowhere
+            values = solved[key].values if key in solved else nowhere
             data[key] = ("point", values, {"long_name": text})
     gas_d = np.geomspace(parameters["gas_least_d"], row["least_d"], parameters["gas_points"])
     gas = [small_distance(chain, float(d)) for d in gas_d]
@@ -144,40 +144,40 @@ def one_curve(row: dict[str, Any], parameters: dict[str, Any]) -> xr.Dataset:
     order = np.sqrt(-gas_d * np.log(gas_d))
     for name, decay in (("internal", order / order[-1]), ("y_star", np.ones_like(order))):
         limits = np.array([getattr(limit, name) for limit in gas])
-        error = abs(1 - float(found[name][0]) / limits[-1]) * decay * limits
+        error = abs(1 - float(solved[name][0]) / limits[-1]) * decay * limits
         data[f"gas_{name}"] = ("gas", limits, {"long_name": f"{_STORED[name]}, limit d -> 0"})
         data[f"gas_{name}_error"] = ("gas", error, {"long_name": "estimate from the join"})
     typical = entropy(chain)
     data["annealed"] = ((), float(typical), {"long_name": "annealed entropy S_a per neuron (nat)"})
     data["annealed_error"] = ((), float(typical.error), {"long_name": "error of annealed"})
-    slope, error = _least_slope(chain, found)
+    slope, error = _least_slope(chain, solved)
     data["least_slope"] = ((), slope, {"long_name": "least dS_I*/dd over d"})
     data["least_slope_error"] = ((), error, {"long_name": "error of least_slope"})
     coordinates = {
         "layers": layers,
         "jd": row["jd"],
         "lam": row["lam"],
-        "d": ("point", found["d"].values, {"long_name": "distance d"}),
+        "d": ("point", solved["d"].values, {"long_name": "distance d"}),
         "gas_d": ("gas", gas_d, {"long_name": "distance d"}),
     }
     return xr.Dataset(data, coords=coordinates)
 
 
-def _least_slope(chain: Chain, found: xr.Dataset) -> tuple[float, float]:
+def _least_slope(chain: Chain, solved: xr.Dataset) -> tuple[float, float]:
     """Return the least slope: of an inner minimum, or at the largest d."""
-    slopes = found["slope"].values
+    slopes = solved["slope"].values
     dips = [k for k in range(1, len(slopes) - 1) if slopes[k - 1] > slopes[k] < slopes[k + 1]]
-    end = float(slopes[-1]), float(found["slope_error"][-1])
+    end = float(slopes[-1]), float(solved["slope_error"][-1])
     if not dips:
         return end
     deepest = min(dips, key=lambda k: float(slopes[k]))
     tracker = CurveTracker(functional(chain))
     tracker.add(
-        float(found["d"][deepest]),
-        float(found["y_star"][deepest]),
-        found["qhat"].values[deepest, :1],
+        float(solved["d"][deepest]),
+        float(solved["y_star"][deepest]),
+        solved["qhat"].values[deepest, :1],
     )
-    dip = least_slope(tracker, float(found["d"][deepest]), 1e-7)
+    dip = least_slope(tracker, float(solved["d"][deepest]), 1e-7)
     return min(end, (dip.value, dip.error))
 
 

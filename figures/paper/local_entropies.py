@@ -5,6 +5,8 @@ The first is the paper's fig. local_entropies.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure as Picture
@@ -78,7 +80,7 @@ LOCAL_ENTROPIES = Figure(
     plot=plot_entropies,
     version=2,
     data="local_curves",
-    earlier=("2-0390aede6d5a",),
+    earlier=("2-0390aede6d5a", "2-511d944c30ea"),
 )
 
 
@@ -124,7 +126,8 @@ def _loss(one: xr.Dataset) -> tuple[float, float] | None:
     return lost_d, lost_y
 
 
-YSTAR = Figure(
+YSTAR = replace(
+    LOCAL_ENTROPIES,
     name="ystar",
     title="y*(d), where the external entropy vanishes",
     caption=(
@@ -133,10 +136,5 @@ YSTAR = Figure(
         "layer, up to the last point. Dots: M0 = 0, beyond which q0 = 0 "
         "is unstable."
     ),
-    parameters=local_curves.PARAMETERS,
-    compute=local_curves.compute,
     plot=plot_ystar,
-    version=2,
-    data="local_curves",
-    earlier=("2-0390aede6d5a",),
 )

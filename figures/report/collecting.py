@@ -44,11 +44,11 @@ class Run:
     @classmethod
     def of(cls, data: xr.Dataset) -> Run:
         """Read it off the provenance of a data set."""
-        found = data.attrs
+        attributes = data.attrs
         texts = ("scale", "seed", "git_commit", "git_dirty", "date")
-        scale, seed, commit, dirty, date = (str(found.get(name, "unknown")) for name in texts)
-        seconds = float(found.get("wall_time_seconds", "nan"))
-        key = str(found.get("parameters_hash", ""))
+        scale, seed, commit, dirty, date = (str(attributes.get(name, "unknown")) for name in texts)
+        seconds = float(attributes.get("wall_time_seconds", "nan"))
+        key = str(attributes.get("parameters_hash", ""))
         return cls(scale, seed, commit, dirty, date, seconds, key)
 
     @property
@@ -70,9 +70,9 @@ class Results:
         numbers = {}
         for claims in SECTIONS.values():
             for claim in claims:
-                found = judge(claim, data.get(claim.data)).ours
-                if found is not None:
-                    numbers[claim.key] = found
+                number = judge(claim, data.get(claim.data)).ours
+                if number is not None:
+                    numbers[claim.key] = number
         return cls(numbers, {name: Run.of(one) for name, one in sorted(data.items())})
 
     def judged(self, claim: Claim) -> Judged:
@@ -218,9 +218,9 @@ def gather(folder: Path, figures: Mapping[str, Figure]) -> Report:
     # Each file is read once: figures share data, and claims read them too.
     names = [figure.data_file for figure in figures.values()]
     names += [f"{claim.data}.nc" for claim in CLAIMS if claim.data]
-    found = {name: _load(folder / name) for name in dict.fromkeys(names)}
+    datasets = {name: _load(folder / name) for name in dict.fromkeys(names)}
     entries = tuple(
-        _entry(figure, folder, found[figure.data_file], failed.get(name))
+        _entry(figure, folder, datasets[figure.data_file], failed.get(name))
         for name, figure in figures.items()
     )
     unusable = {
@@ -230,7 +230,7 @@ def gather(folder: Path, figures: Mapping[str, Figure]) -> Report:
         claim.data: one
         for claim in CLAIMS
         if f"{claim.data}.nc" not in unusable
-        and isinstance(one := found.get(f"{claim.data}.nc"), xr.Dataset)
+        and isinstance(one := datasets.get(f"{claim.data}.nc"), xr.Dataset)
     }
     return Report(entries, Results.of(data), git_state()[0])
 
