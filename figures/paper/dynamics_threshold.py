@@ -92,10 +92,9 @@ FIGURE = Figure(
         "Synchronous dynamics from random starts. (a) Fraction of samples of one layer that reach "
         "a fixed point within the cap, with logistic fits. (b) Sweeps to the fixed point: median "
         "with its error, and quartiles (band). (c) J_D at which half of the samples succeed, for "
-        "two caps; lines are the forms that chi^2 does not reject "
-        "of a + b sqrt(ln N) (dash-dotted), a + b ln ln N (dotted), a + b/ln N (dashed) and "
-        "a + b/sqrt N (full). (d) Two layers without self-coupling against lambda; p is the chance "
-        "of a neuron to be updated in a sweep, 1 without masks. "
+        "two caps; lines are fits of the law of the dynamics, a + b/sqrt N + c/N, unless chi^2 "
+        "rejects it. (d) Two layers without self-coupling against lambda; p is the chance of a "
+        "neuron to be updated in a sweep, 1 without masks. "
         "(e) Fraction of small networks of one layer that end in a cycle. (f) Their period: "
         "median, and quartiles (bars). Other error bars are one standard deviation (Wilson's "
         "interval for fractions, bootstrap for 50 % points)."
@@ -324,12 +323,10 @@ def threshold_panel(axis: Axes, data: xr.Dataset) -> None:
             **_BARS,
         )
         there = np.isfinite(row["threshold"].values)
-        trends = fit_trends(
-            n[there], row["threshold"].values[there], row["threshold_error"].values[there]
-        )
-        for trend, dash in zip(trends, ("-.", (0, (1, 1)), "--", "-"), strict=False):
+        points, errors = (row[x].values[there] for x in ("threshold", "threshold_error"))
+        for trend in fit_trends(n[there], points, errors, law=True):
             if trend.p_value >= REJECTED:
-                axis.plot(sizes, trend(sizes), color=f"C{index}", linewidth=0.8, linestyle=dash)
+                axis.plot(sizes, trend(sizes), color=f"C{index}", linewidth=0.8)
     axis.axhline(PAPER_JD, color="0.45", linewidth=0.8, linestyle=":", label="paper, 0.8")
     axis.plot(n, data["bound"], color="black", linewidth=1.0, label=r"$\sqrt{2\ln N}$")
     axis.set_yscale("log")

@@ -20,6 +20,7 @@ from figures.paper.local_entropies import LOCAL_ENTROPIES, YSTAR
 from figures.paper.models import FIGURE as MODELS
 from figures.paper.performance_benchmarks import FIGURE as PERFORMANCE_BENCHMARKS
 from figures.paper.phase_diagram import FIGURE as PHASE_DIAGRAM
+from figures.paper.phase_diagram_complete import FIGURE as PHASE_DIAGRAM_COMPLETE
 from figures.paper.qdyn_table import FIGURE as QDYN_TABLE
 from figures.paper.self_coupling import ROLE_OF_JD, SINGLE_DOUBLE
 from figures.paper.single_sample_rm import FIGURE as SINGLE_SAMPLE_RM
@@ -43,6 +44,7 @@ FIGURES: dict[str, Figure] = {
         COUNTS,
         DYNAMICS_THRESHOLD,
         THRESHOLDS,
+        PHASE_DIAGRAM_COMPLETE,
         SINGLE_SAMPLE_RM,
         BETHE_VS_EXACT,
         CAPACITY,

@@ -289,9 +289,11 @@ def print_table(title: str, design: Design, answer: Mapping[str, Any]) -> None:
         console = Console(highlight=False, width=500)  # a pipe has no width: never fold a number
     console.print(table)
     for trend in answer["trends"]:
-        a, b = shown(trend["a"], trend["a_error"]), shown(trend["b"], trend["b_error"])
+        found = ", ".join(
+            f"{x} = {shown(trend[x], trend[f'{x}_error'])}" for x in "abc" if trend[x] is not None
+        )
         typer.echo(
-            f"trend {trend['form']}: a = {a}, b = {b}, "
+            f"trend {trend['form']}: {found}, "
             f"chi^2 = {trend['chi2']:.1f} for {counted(trend['dof'], 'degree')} of freedom"
         )
     limit = answer["limit"]

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from rmsim.network import Network
 from rmsim.studies.success_curves import (
+    LAW,
     Crossing,
     Limit,
     Trend,
@@ -154,6 +155,12 @@ class Design:
 
         end = Schedule(self.r0, self.dr).iterations
         return end if self.max_sweeps is None else min(self.max_sweeps, end)
+
+    @property
+    def follows_law(self) -> bool:
+        """Whether theory gives the trend of its 50 % points: the dynamics of one layer."""
+        plain = self.update == "synchronous" and not self.symmetric
+        return self.algorithm == "dynamics" and self.layers == 1 and plain
 
     def _check_messages(self) -> None:
         """Refuse, before the sweep, what message passing has no equations or no use for."""
@@ -553,9 +560,13 @@ def _at(data: xr.Dataset, control: str, seed: tuple[int, int]) -> Crossing:
 
 
 def trends_of(data: xr.Dataset) -> tuple[tuple[Trend, ...], Limit]:
-    """Return the fits of the 50 % point against the size, and the limit they allow."""
+    """Return the fits of the 50 % point against the size, and the limit they allow.
+
+    The attribute ``trend`` says whether the law of the dynamics holds (:func:`analysed`).
+    """
     there = data.isel(n=np.flatnonzero(np.isfinite(data["threshold"].values)))
-    trends = fit_trends(there["n"], there["threshold"], there["threshold_error"])
+    law = data.attrs.get("trend") == LAW
+    trends = fit_trends(there["n"], there["threshold"], there["threshold_error"], law=law)
     return trends, limit_of(trends)
 
 
@@ -592,8 +603,9 @@ def analysed(folder: str | os.PathLike[str], sweep: Sweep, design: Design) -> Th
     """Return the thresholds of a sweep that has run in `folder`."""
     raw = gather(folder, sweep)
     data = analyse(raw, design.control, seed=sweep.seed)
+    data.attrs["trend"] = LAW if design.follows_law else "unknown"
     trends, limit = trends_of(data)
-    attributes = raw.attrs | trend_attributes(trends, limit)
+    attributes = raw.attrs | data.attrs | trend_attributes(trends, limit)
     return Thresholds(design, data.assign_attrs(attributes), trends, limit)
 
 

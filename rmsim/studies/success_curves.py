@@ -27,6 +27,15 @@ two differ more than they do in the resamples, the error grows in quadrature.
 The first two grow without limit, one as the bound sqrt(2 ln N) does and one slower; the others have
 the limit a. Theory prefers none, so a limit is stated only if the data reject growth without limit,
 and then its error spans all forms that are not rejected.
+
+**The dynamics of one layer** has a theory of its trend (docs: Theory of the dynamics). A network
+stops by chance when the mean number of flips per sweep is below some n(T), which depends on the cap
+T alone, and the flip rate vanishes as the square of the distance to the freezing point:
+
+.. math:: x_{1/2}(N) = J_{dyn} - k \sqrt{n(T)/N} + O(1/N) ,
+
+so that one form is fitted, a + b/sqrt(N) + c/N, and a is an estimate of J_dyn. Logarithms of N are
+refuted.
 """
 
 from __future__ import annotations
@@ -388,12 +397,20 @@ def _reciprocal_root(n: Array) -> Array:
     return np.asarray(n**-0.5)
 
 
-#: Text of the form -> (function of N, whether it has a limit).
-FORMS: Mapping[str, tuple[Callable[[Array], Array], bool]] = {
-    "a + b sqrt(ln N)": (_root_log, False),
-    "a + b ln ln N": (_log_log, False),
-    "a + b / ln N": (_reciprocal_log, True),
-    "a + b / sqrt(N)": (_reciprocal_root, True),
+def _reciprocal(n: Array) -> Array:
+    return np.asarray(1 / n)
+
+
+#: The trend of the dynamics of one layer, which the theory gives; a is the freezing point.
+LAW = "a + b / sqrt(N) + c / N"
+
+#: Text of the form -> (functions of N, whether it has a limit).
+FORMS: Mapping[str, tuple[tuple[Callable[[Array], Array], ...], bool]] = {
+    "a + b sqrt(ln N)": ((_root_log,), False),
+    "a + b ln ln N": ((_log_log,), False),
+    "a + b / ln N": ((_reciprocal_log,), True),
+    "a + b / sqrt(N)": ((_reciprocal_root,), True),
+    LAW: ((_reciprocal_root, _reciprocal), True),
 }
 
 #: A form is rejected if chi^2 is exceeded by chance less often than this.
@@ -417,11 +434,15 @@ class Trend:
     dof: int
     #: Chance of a chi^2 as large, if the form were true.
     p_value: float
+    #: Of the forms with three parameters.
+    c: float | None = None
+    c_error: float | None = None
 
     def __call__(self, n: ArrayLike) -> Array:
         """Return the fitted 50 % point at sizes `n`."""
-        basis, _ = FORMS[self.form]
-        return np.asarray(self.a + self.b * basis(np.asarray(n, dtype=float)))
+        sizes = np.asarray(n, dtype=float)
+        parts = zip((self.b, self.c), FORMS[self.form][0], strict=False)
+        return np.asarray(self.a + sum((x or 0.0) * basis(sizes) for x, basis in parts))
 
     @property
     def has_limit(self) -> bool:
@@ -438,8 +459,18 @@ class Limit:
     error: float | None = None
 
 
-def fit_trends(n: ArrayLike, value: ArrayLike, error: ArrayLike) -> tuple[Trend, ...]:
-    """Fit all forms; none if there are fewer than three sizes, whose chi^2 would say nothing.
+def fit_trends(
+    n: ArrayLike, value: ArrayLike, error: ArrayLike, *, law: bool = False
+) -> tuple[Trend, ...]:
+    """Fit the forms that may hold; none if there are too few sizes for chi^2 to say something.
+
+    Parameters
+    ----------
+    n, value, error : array_like
+        Sizes, 50 % points and their errors.
+    law : bool
+        Whether they are those of the dynamics of one layer: then :data:`LAW` alone is fitted, from
+        four sizes on; otherwise all forms of two parameters, from three sizes on.
 
     Examples
     --------
@@ -454,32 +485,41 @@ def fit_trends(n: ArrayLike, value: ArrayLike, error: ArrayLike) -> tuple[Trend,
     sizes, y, sigma = (np.asarray(a, dtype=float) for a in (n, value, error))
     if not np.all(np.isfinite(sigma) & np.isfinite(y)) or np.any(sigma <= 0) or np.any(sizes < 2):
         raise InvalidInputError("error", sigma.tolist(), "positive for points at sizes above 1")
-    if sizes.size < 3:
+    if sizes.size < (4 if law else 3):
         return ()
-    return tuple(_fit_form(form, basis(sizes), y, sigma) for form, (basis, _) in FORMS.items())
+    forms = [form for form in FORMS if (form == LAW) == law]
+    return tuple(_fit_form(form, sizes, y, sigma) for form in forms)
 
 
-def _fit_form(form: str, basis: Array, y: Array, sigma: Array) -> Trend:
-    design = np.stack([np.ones_like(basis), basis], axis=1) / sigma[:, None]
+def _fit_form(form: str, sizes: Array, y: Array, sigma: Array) -> Trend:
+    columns = [np.ones_like(sizes), *(basis(sizes) for basis in FORMS[form][0])]
+    design = np.stack(columns, axis=1) / sigma[:, None]
     covariance = np.linalg.inv(design.T @ design)
-    a, b = covariance @ design.T @ (y / sigma)
-    chi2 = float(np.sum((y / sigma - design @ np.array([a, b])) ** 2))
-    dof = y.size - 2
-    a_error, b_error = np.sqrt(np.diag(covariance))
+    found = covariance @ design.T @ (y / sigma)
+    errors = np.sqrt(np.diag(covariance))
+    chi2 = float(np.sum((y / sigma - design @ found) ** 2))
+    dof = y.size - found.size
+    third = (float(found[2]), float(errors[2])) if found.size > 2 else (None, None)
     return Trend(
         form,
-        float(a),
-        float(a_error),
-        float(b),
-        float(b_error),
+        float(found[0]),
+        float(errors[0]),
+        float(found[1]),
+        float(errors[1]),
         chi2,
         dof,
         float(stats.chi2.sf(chi2, dof)),
+        *third,
     )
 
 
 def limit_of(trends: tuple[Trend, ...]) -> Limit:
     """Return the limit of infinite size that the fits allow to state."""
+    if trends and trends[0].form == LAW:
+        (law,) = trends
+        if law.p_value < REJECTED:
+            return Limit(f"none: {LAW}, the law of the dynamics, does not fit these sizes")
+        return Limit(f"by the law of the dynamics, {LAW}", law.a, law.a_error)
     if not trends or trends[0].dof < _LEAST_DOF:
         return Limit("none: at least four sizes with a 50 % point are needed")
     kept = [trend for trend in trends if trend.p_value >= REJECTED]

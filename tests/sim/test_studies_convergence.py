@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,13 @@ from rmsim.studies.convergence import (
     sample_range,
     sweep_of,
 )
-from rmsim.studies.success_curves import CrossingStatus, crossing, fit_trends, limit_of
+from rmsim.studies.success_curves import (
+    REJECTED,
+    CrossingStatus,
+    crossing,
+    fit_trends,
+    limit_of,
+)
 from rmsim.sweep import Local, Serial, run_sweep
 from rmtheory import InvalidInputError
 from rmtheory.base.statistics import Method, interval
@@ -192,6 +199,43 @@ def test_trend_finds_the_form_that_made_the_data() -> None:
     assert limit.value is not None
     assert limit.error is not None
     assert abs(limit.value - 0.8) < 3 * limit.error
+
+
+def test_the_law_of_the_dynamics_gives_the_freezing_point() -> None:
+    """Our 50 % points of the dynamics (docs/algorithms.md) extrapolate to J_dyn, not to 1.18."""
+    n = np.array([200, 500, 1000, 2000, 4000, 8000])
+    points = np.array([0.469, 0.575, 0.637, 0.683, 0.725, 0.745])
+    errors = np.array([0.003, 0.003, 0.003, 0.003, 0.007, 0.011])
+    (law,) = fit_trends(n, points, errors, law=True)
+    assert law.c is not None
+    assert np.allclose(law(n), law.a + law.b / np.sqrt(n) + law.c / n)
+    assert law.p_value > 0.3
+    limit = limit_of((law,))
+    assert limit.value == law.a
+    assert abs(law.a - 0.814) < 2 * law.a_error < 0.05
+    # The leading coefficient is negative, as flips that are too many have to fall below n(T).
+    assert law.b < -4 * law.b_error
+    # A line in 1/sqrt(N) leaves out the next order, and data without the law are refused.
+    line = {trend.form: trend for trend in fit_trends(n, points, errors)}["a + b / sqrt(N)"]
+    assert line.p_value < REJECTED
+    other = limit_of(fit_trends(n, np.log(n), np.full(6, 1e-3), law=True))
+    assert other.value is None
+    assert "does not fit" in other.verdict
+    assert fit_trends(n[:3], points[:3], errors[:3], law=True) == ()
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, True),
+        ({"p": 0.8}, True),
+        ({"algorithm": "rbp"}, False),
+        ({"symmetric": True}, False),
+        ({"layers": 2, "lam_left": 0.1, "lam_right": 0.1}, False),
+    ],
+)
+def test_which_designs_follow_the_law(settings: dict[str, Any], expected: bool) -> None:
+    assert Design((20,), "jd", (0.5, 0.6), 5, **settings).follows_law is expected
 
 
 def test_no_limit_is_claimed_where_growth_is_not_rejected() -> None:
