@@ -132,7 +132,7 @@ FIGURE = Figure(
         "0 at a finite distance, where q0 reaches q1; dashed, with q0 = 0."
     ),
     parameters={
-        Scale.TINY: _parameters(3, 2),
+        Scale.TINY: _parameters(2, 1),
         Scale.QUICK: _parameters(14, 4),
         Scale.PAPER: _parameters(60, 4),
     },

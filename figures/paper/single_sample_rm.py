@@ -36,13 +36,15 @@ SEED = 0
 SOURCES = {"planted": "typical (planted)", "dynamics": "dynamics", "rbp": "reinforced BP"}
 
 
-def _parameters(n: int, samples: int, distances: int, theory_points: int) -> Parameters:
+def _parameters(
+    n: int, samples: int, distances: int, theory_points: int, gamma_step: float = 0.05
+) -> Parameters:
     return {
         "n": n,
         "jd": 0.8,
         "samples": samples,
         "distances": np.round(np.geomspace(0.01, 0.45, distances), 6).tolist(),
-        "gamma_step": 0.05,
+        "gamma_step": gamma_step,
         "gamma_most": 3.0,
         "theory_points": theory_points,
         "theory_d": [5e-3, 0.45],
@@ -175,7 +177,7 @@ FIGURE = Figure(
         "points at distance 1 and 2 from the given one, counted: mean and standard error."
     ),
     parameters={
-        Scale.TINY: _parameters(60, 2, 5, 5),
+        Scale.TINY: _parameters(60, 2, 5, 3, gamma_step=0.3),
         Scale.QUICK: _parameters(400, 6, 14, 25),
         Scale.PAPER: _parameters(2000, 20, 30, 60),
     },

@@ -202,7 +202,7 @@ FIGURE = Figure(
         "for chains of one to eight layers. The saddle is locally stable where it is positive."
     ),
     parameters={
-        Scale.TINY: _parameters(11, 6, 12),
+        Scale.TINY: _parameters(6, 3, 6),
         Scale.QUICK: _parameters(101, 51, 24),
         Scale.PAPER: _parameters(501, 251, 48),
     },

@@ -235,18 +235,22 @@ def _parameters(series: list[Any], lam_width: float) -> Parameters:
     return {"seed": _SEED, "series": series, "lam_width": lam_width}
 
 
+#: With a cap that a failing search reaches soon.
 _TINY = [
-    *_core(
-        {20: (10, 10), 40: (10, 10)},
-        {
-            "dynamics": dict.fromkeys((20, 40), (0.0, 0.6, 4)),
-            "likelihood": dict.fromkeys((20, 40), (0.0, 0.45, 4)),
-            "rbp .01": dict.fromkeys((20, 40), (-0.2, 0.3, 4)),
-            "rbp .003": dict.fromkeys((20, 40), (-0.2, 0.3, 4)),
-        },
-    ),
-    *_speeds(20, 10, {0.1: (-0.2, 0.4, 4), 0.01: (-0.2, 0.4, 4)}),
-    *_chains(10, [("rbp .01", 2, 20, (0.2, 1.0, 4)), ("dynamics", 2, 20, (0.4, 1.4, 4))]),
+    {**one, "settings": {**one["settings"], "max_sweeps": 400}}
+    for one in (
+        *_core(
+            {16: (6, 6), 24: (6, 6)},
+            {
+                "dynamics": dict.fromkeys((16, 24), (0.0, 0.6, 3)),
+                "likelihood": dict.fromkeys((16, 24), (0.0, 0.45, 3)),
+                "rbp .01": dict.fromkeys((16, 24), (-0.2, 0.3, 3)),
+                "rbp .003": dict.fromkeys((16, 24), (-0.2, 0.3, 3)),
+            },
+        ),
+        *_speeds(16, 6, {0.1: (-0.2, 0.4, 3), 0.01: (-0.2, 0.4, 3)}),
+        *_chains(6, [("rbp .01", 2, 16, (0.2, 1.0, 3)), ("dynamics", 2, 16, (0.4, 1.4, 3))]),
+    )
 ]
 
 _QUICK = [

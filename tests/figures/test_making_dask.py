@@ -1,58 +1,28 @@
 """``python -m figures --dask`` at a real scheduler, with a worker that is killed in mid-run."""
 
 import signal
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-import xarray as xr
-from matplotlib.figure import Figure as Picture
 
 from figures.cli import run
 from figures.engine import figure
-from figures.engine.figure import (
-    Context,
-    Figure,
-    Progress,
-    Scale,
-    swept,
-)
-from rmsim.sweep import collect
+from figures.engine.figure import Progress
 from rmtheory.runtime import netcdf
-from tests.figures.test_making_again import SMALL
+from tests.gated_figures import gated_figures
 from tests.sim.test_sweep import evaluated
 from tests.sim.test_sweep_dask import _scheduler, _worker
-from tests.sweep_points import sweep
 from tests.waiting import until
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 
-def _compute(parameters: Mapping[str, Any], context: Context) -> xr.Dataset:
-    points = sweep(range(5), **parameters)
-    with swept({"demo": points}, context) as folders:
-        total = collect(folders["demo"], points)["total"]
-    return xr.Dataset({"total": total, "total_error": xr.zeros_like(total)})
-
-
-def _plot(data: xr.Dataset) -> Picture:
-    picture = Picture()
-    picture.subplots().plot(data["total"])
-    return picture
-
-
-def _figures(folder: Path) -> dict[str, Figure]:
-    """One figure that is a sweep, whose last points wait for a gate, and one that is not."""
-    given = {"log": str(folder / "log"), "gate": str(folder / "gate")}
-    demo = Figure("demo", "t", "c", dict.fromkeys(Scale, given), _compute, _plot)
-    return {"demo": demo, "small": SMALL}
-
-
 def test_a_killed_worker_costs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("figures.paper.registry.FIGURES", _figures(tmp_path))
+    (tmp_path / "go").touch()
+    monkeypatch.setattr("figures.paper.registry.FIGURES", gated_figures(tmp_path))
     log, killed = tmp_path / "log", []
     with (
         _scheduler(tmp_path) as (address, _),
@@ -78,8 +48,7 @@ def test_a_killed_worker_costs_nothing(
     assert killed
     assert "error" not in captured.err
     assert [line.split(",")[0] for line in captured.out.splitlines()] == [
-        "demo: computed data",
-        "small: computed data",
+        f"{name}: computed data" for name in ("small", "gated", "demo")
     ]
     counts = evaluated(log)
     assert (len(counts), sum(counts.values())) == (10, 11)  # one point was begun twice

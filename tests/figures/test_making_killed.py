@@ -13,16 +13,17 @@ import pytest
 from figures.engine.resuming import discard_finished, partial_results
 from rmtheory.runtime.files import leftovers, replacing
 from rmtheory.runtime.run_store import RunStore
-from tests.sim.test_sweep import ROOT
+from tests.sim.test_sweep import ROOT, evaluated
 from tests.waiting import until
 
-#: Cheap ones, the last a sweep.
-NAMES = ("models", "annealed", "counts")
+NAMES = ("small", "gated", "demo")
 
 
-def _start(folder: Path) -> subprocess.Popen[str]:
+def _start(base: Path) -> subprocess.Popen[str]:
+    code = "from tests.gated_figures import main; main()"
+    words = (str(base), *NAMES, "report", "--scale", "tiny", "--out", str(base / "out"))
     return subprocess.Popen(
-        [sys.executable, "-m", "figures", *NAMES, "report", "--scale", "tiny", "--out", folder],
+        [sys.executable, "-c", code, *words],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
@@ -31,11 +32,11 @@ def _start(folder: Path) -> subprocess.Popen[str]:
     )
 
 
-def _end(folder: Path, when: Callable[[], bool], number: signal.Signals) -> tuple[int, str, str]:
+def _end(base: Path, when: Callable[[], bool], number: signal.Signals) -> tuple[int, str, str]:
     """Run the command until `when`, send it a signal; return its code and what it said."""
-    with _start(folder) as process:
+    with _start(base) as process:
         try:
-            until(lambda: when() or process.poll() is not None, patience=300.0)
+            until(lambda: when() or process.poll() is not None)
             process.send_signal(number)
             said, told = process.communicate(timeout=300)
         finally:
@@ -54,11 +55,17 @@ def _data(folder: Path) -> dict[str, int]:
 
 
 def test_the_whole_command_goes_on_after_any_end(tmp_path: Path) -> None:
-    points = tmp_path / ".parts" / "counts" / "counts" / "points"
+    out, log = tmp_path / "out", tmp_path / "log"
+    points = out / ".parts" / "demo" / "demo" / "points"
+
+    def begun(count: int) -> bool:
+        """Whether the two processes wait at the gate, and what they did before is stored."""
+        return sum(evaluated(log).values()) == count and len(list(points.glob("[!.]*.json"))) == 6
+
     moments: list[tuple[Callable[[], bool], signal.Signals, int]] = [
-        ((tmp_path / "models.nc").exists, signal.SIGKILL, -signal.SIGKILL),
-        ((tmp_path / "annealed.nc").exists, signal.SIGINT, 130),
-        (lambda: any(points.glob("[!.]*.json")), signal.SIGTERM, 143),
+        ((tmp_path / "waiting").exists, signal.SIGKILL, -signal.SIGKILL),
+        (lambda: begun(8), signal.SIGINT, 130),
+        (lambda: begun(10), signal.SIGTERM, 143),
     ]
     before: dict[str, int] = {}
     for when, number, code in moments:
@@ -66,25 +73,29 @@ def test_the_whole_command_goes_on_after_any_end(tmp_path: Path) -> None:
         assert found == code, told
         sentence = "figures: interrupted: the same command goes on where it was\n"
         assert _without_progress(told) == ("" if number == signal.SIGKILL else sentence)
-        data = _data(tmp_path)
+        data = _data(out)
         assert before.items() <= data.items()  # none of the finished was computed again
+        assert set(data) == {"small.nc", "gated.nc"} - (
+            {"gated.nc"} if number == signal.SIGKILL else set()
+        )
         before = data
         if number != signal.SIGKILL:
-            assert not [path for path in tmp_path.glob(".*.*") if path.is_file()]
-    assert set(before) == {"models.nc", "annealed.nc"}
-    kept = {path.name for path in points.glob("[!.]*.json")}
-    assert kept
-    (tmp_path / ".counts.nc.abcd_123.nc").write_text("of a run that was killed while it wrote")
+            assert not [path for path in out.glob(".*.*") if path.is_file()]
+        (tmp_path / "go").touch()
+    (tmp_path / "gate").touch()
+    (out / ".demo.nc.abcd_123.nc").write_text("of a run that was killed while it wrote")
     with _start(tmp_path) as process:
         said, told = process.communicate(timeout=300)
     assert (process.returncode, _without_progress(told)) == (0, "")
-    assert "models: unchanged" in said
-    assert "counts: computed" in said
-    assert before.items() <= _data(tmp_path).items()
+    assert "small: unchanged" in said
+    assert "demo: computed" in said
+    assert before.items() <= _data(out).items()
+    # Each point was begun once, but for the two that were in flight at both ends.
+    assert sorted(evaluated(log).values()) == [1] * 8 + [3] * 2
     files = {f"{name}.{kind}" for name in NAMES for kind in ("nc", "png", "pdf")}
     files |= {"report.html", "report.md", "report.json", ".drawn", ".lock"}
-    assert {path.name for path in tmp_path.iterdir()} == files
-    assert {path.name for path in (tmp_path / ".drawn").iterdir()} == {f"{n}.sha256" for n in NAMES}
+    assert {path.name for path in out.iterdir()} == files
+    assert {path.name for path in (out / ".drawn").iterdir()} == {f"{n}.sha256" for n in NAMES}
 
 
 def test_files_of_a_run_at_work_are_left_alone(tmp_path: Path) -> None:

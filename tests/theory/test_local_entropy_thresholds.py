@@ -42,8 +42,14 @@ def assert_opposite(found: Critical) -> None:
 # --- the core
 
 
-def test_the_core() -> None:
-    found = critical_coupling(1, "jd")
+@pytest.fixture(scope="module")
+def core() -> Critical:
+    """The threshold with its verdicts, which take seconds."""
+    return critical_coupling(1, "jd")
+
+
+def test_the_core(core: Critical) -> None:
+    found = core
     assert found.low <= CORE_RM <= found.high
     assert 0 < found.high - found.low <= 1e-9
     assert_opposite(found)
@@ -62,9 +68,9 @@ def test_the_core() -> None:
         assert ystar(Chain(1, found.high), factor * found.d.value).slope.value > 1e-3
 
 
-def test_the_least_slopes_of_the_core_to_more_digits() -> None:
+def test_the_least_slopes_of_the_core_to_more_digits(core: Critical) -> None:
     """Float64 leaves half of each slope uncertain; more digits settle the signs, and agree."""
-    found = critical_coupling(1, "jd")
+    found = core
     for end, least in ((found.low, found.at_low), (found.high, found.at_high)):
         slope = ystar(Chain(1, end), found.d.value, 15).slope
         assert abs(slope.value - least.value) <= least.error + slope.error
