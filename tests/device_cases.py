@@ -210,9 +210,9 @@ def _(device: str) -> Any:
 
 @case("`relax`", "samples", k=looks(_SWEEPS))
 def _(device: str) -> Any:
-    found = relax(CHAIN, samples=3, starts=2, max_sweeps=_SWEEPS, device=device)
-    assert torch.device(found.device).type == device
-    return _relaxed(found)
+    result = relax(CHAIN, samples=3, starts=2, max_sweeps=_SWEEPS, device=device)
+    assert torch.device(result.device).type == device
+    return _relaxed(result)
 
 
 @case("`returns_after`")
@@ -223,8 +223,8 @@ def _(device: str) -> Any:
 @case("`enumerate_fixed_points`", k=1)
 def _(device: str) -> Any:
     J = draw_dense(Network(12, Chain(1, 0.4)), 0, range(1), device=device).matrices[0]
-    found = enumerate_fixed_points(J, 0.4, method="dense", device=device, keep_states=True)
-    return [found.count, found.packed, found.near_ties]
+    result = enumerate_fixed_points(J, 0.4, method="dense", device=device, keep_states=True)
+    return [result.count, result.packed, result.near_ties]
 
 
 # Message passing ----------------------------------------------------------------------------------
@@ -256,8 +256,8 @@ for _name in ("rank-one", "exact"):
 @case("`dense_belief_propagation`", k=3)
 def _(device: str) -> Any:
     start = random_fields(1, range(2), 2, N, device=device)
-    found = dense_belief_propagation(_couplings(device), start=start, max_iterations=3)
-    return [found.status, found.iterations, found.m, found.free_entropy, found.entropy]
+    result = dense_belief_propagation(_couplings(device), start=start, max_iterations=3)
+    return [result.status, result.iterations, result.m, result.free_entropy, result.entropy]
 
 
 def _searched(found: Any) -> list[Any]:
@@ -286,15 +286,15 @@ def _(device: str) -> Any:
 
 @case("`reinforce`, `optimise`", "rbp of samples", k=1)
 def _(device: str) -> Any:
-    found = find_fixed_point(CHAIN, "rbp", samples=2, max_iterations=4, device=device)
-    assert torch.device(found.device).type == device
-    return _searched(found)
+    result = find_fixed_point(CHAIN, "rbp", samples=2, max_iterations=4, device=device)
+    assert torch.device(result.device).type == device
+    return _searched(result)
 
 
 @case("`focus`", k=1)
 def _(device: str) -> Any:
-    found = focus(_couplings(device, layers=1, samples=1), 4, 0.1, max_iterations=4)
-    return _searched(found)
+    result = focus(_couplings(device, layers=1, samples=1), 4, 0.1, max_iterations=4)
+    return _searched(result)
 
 
 for _name, _settings in {
@@ -353,7 +353,7 @@ def _learnt(parameters: Parameters, device: str, **options: Any) -> dict[str, An
     assert state.device.type == device
     state = train_epoch(parameters, state, x, y, _ORDER)
     state, _ = batch_step(parameters, state, x[:5], y[:5])
-    found = {
+    result = {
         "j": state.dense_j(),
         "w_in": state.w_in.to_dense(),
         "w_out": state.w_out,
@@ -364,9 +364,9 @@ def _learnt(parameters: Parameters, device: str, **options: Any) -> dict[str, An
         "again": infer(parameters, state_of(parameters, state.tensors(), 0, 3), x),
     }
     if len(state.w_out) and not codes:
-        found["classes"] = predict(parameters, state, x)
-        found["accuracy"] = accuracy(parameters, state, x, y)
-    return found
+        result["classes"] = predict(parameters, state, x)
+        result["accuracy"] = accuracy(parameters, state, x, y)
+    return result
 
 
 _RECIPES = {
@@ -526,10 +526,10 @@ for _name in ("cpu", ""):
 
 def _point(compute: str, point: dict[str, Any], device: str) -> Any:
     """Evaluate a point as a worker does, on a device that the run chooses."""
-    found = evaluate(Task("test", 1, compute, point, "key", 3, device))
-    assert isinstance(found, Measured), found
-    assert torch.device(found.provenance["device"]).type == device
-    return decode(found.values)
+    result = evaluate(Task("test", 1, compute, point, "key", 3, device))
+    assert isinstance(result, Measured), result
+    assert torch.device(result.provenance["device"]).type == device
+    return decode(result.values)
 
 
 _THRESHOLD = {
@@ -635,9 +635,9 @@ def _answer(*words: str, device: str) -> Any:
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = command_line([*words, "--device", device, "--json"])
     assert code == 0, err.getvalue()
-    found = json.loads(out.getvalue())
-    assert torch.device(found["device"]).type == device
-    return {name: value for name, value in found.items() if name not in _OTHER}
+    result = json.loads(out.getvalue())
+    assert torch.device(result["device"]).type == device
+    return {name: value for name, value in result.items() if name not in _OTHER}
 
 
 _COMMANDS = {

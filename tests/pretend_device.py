@@ -199,12 +199,12 @@ class _Operations(TorchDispatchMode):
         elif not any(view in name for view in _VIEWS):
             self.ledger.launch(name)
         plain = {**kwargs, "device": CPU} if _is_cuda(kwargs.get("device")) else kwargs
-        found = func(*tree_map(_held, args), **tree_map(_held, plain))
-        if not isinstance(found, (torch.Tensor, list, tuple)):
-            return found
-        found = tree_map(_lifted, found)
+        result = func(*tree_map(_held, args), **tree_map(_held, plain))
+        if not isinstance(result, (torch.Tensor, list, tuple)):
+            return result
+        result = tree_map(_lifted, result)
         # An operation in place has to return the very tensor that it was given.
-        return return_and_correct_aliasing(func, args, kwargs, found) if theirs else found
+        return return_and_correct_aliasing(func, args, kwargs, result) if theirs else result
 
     def _to_copy(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         (source,) = args

@@ -89,8 +89,8 @@ def _run(name: str) -> Callable[[Path], Path]:
 
 def _probe(path: Path) -> Any:
     folder = Folder(path.parent)
-    found = load_probe(folder, load_checkpoint(folder.checkpoint))
-    return None if found is None else found.accuracies
+    result = load_probe(folder, load_checkpoint(folder.checkpoint))
+    return None if result is None else result.accuracies
 
 
 def _npz(folder: Path) -> Path:
@@ -209,11 +209,11 @@ def test_damaged_files_are_refused_or_what_they_were(name: str, tmp_path: Path) 
     for number in range(TIMES):
         damaged = _damaged(body, generator) + end
         path.write_bytes(damaged)
-        how, found = _outcome(kind, path)
+        how, result = _outcome(kind, path)
         if how == "read" and kind.sealed and name != "log":
-            assert found == stored, number
+            assert result == stored, number
         if how == "read" and name == "log":  # what is missing at its end, the checkpoint tells
-            assert found == stored[: len(found)], number
+            assert result == stored[: len(result)], number
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -230,9 +230,9 @@ def test_what_is_put_in_the_place_of_a_file(what: str, name: str, tmp_path: Path
         path.mkdir()
     else:
         path.symlink_to({"device": Path("/dev/zero"), "loop": path, "link": precious}[what])
-    how, found = _outcome(kind, path)
+    how, result = _outcome(kind, path)
     harmless = name in ("asked", "failures") or (name, what) == ("probe", "loop")  # as if missing
-    assert how == "refused" or harmless, found
+    assert how == "refused" or harmless, result
     assert precious.read_text() == "kept\n"
 
 

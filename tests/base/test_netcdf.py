@@ -66,9 +66,9 @@ def test_files_of_version_0_1_are_read(tmp_path: Path) -> None:
 
 def test_other_tools_read_our_files_and_version_0_1_would(tmp_path: Path) -> None:
     netcdf.save(_dataset().assign_attrs(seed="7"), tmp_path / "a.nc")
-    with xr.open_dataset(tmp_path / "a.nc") as found:  # which kind of file it is, is found out
-        xr.testing.assert_equal(found.load(), _dataset())
-        assert found.attrs["data_sha256"] == netcdf.checksum(found)
+    with xr.open_dataset(tmp_path / "a.nc") as result:  # which kind of file it is, is found out
+        xr.testing.assert_equal(result.load(), _dataset())
+        assert result.attrs["data_sha256"] == netcdf.checksum(result)
     with h5py.File(tmp_path / "a.nc") as file:
         assert file.attrs["seed"] == "7"
     content = (tmp_path / "a.nc").read_bytes()

@@ -85,10 +85,10 @@ def test_results_come_in_order_and_are_counted() -> None:
 
 def test_a_dead_process_costs_its_own_piece_only() -> None:
     with as_finished(kill_at, [(x, 1) for x in range(4)], jobs=2) as outcomes:
-        found = {outcome.index: outcome for outcome in outcomes}
-    assert [found[x].result() for x in (0, 2, 3)] == [0, 4, 9]
+        measured = {outcome.index: outcome for outcome in outcomes}
+    assert [measured[x].result() for x in (0, 2, 3)] == [0, 4, 9]
     with pytest.raises(ProcessDiedError, match="signal 9, as the system does when the memory"):
-        found[1].result()
+        measured[1].result()
 
 
 def test_the_exception_keeps_its_type_and_names_the_arguments() -> None:

@@ -32,19 +32,19 @@ def test_quantile_errors_written_out(values: list[int], level: float) -> None:
         ("quadrature", math.hypot(half, 0.5)),
         ("instead of zero", half if half > 1e-9 else 0.5),
     ):
-        found = statistics.quantile_error(values, level, resolution=0.5, floor=floor)  # type: ignore[arg-type]
-        assert found == pytest.approx(expected, **close)
+        result = statistics.quantile_error(values, level, resolution=0.5, floor=floor)  # type: ignore[arg-type]
+        assert result == pytest.approx(expected, **close)
     known = not math.isnan(statistics.quantile_error(values, level, unbounded="nan"))
     assert known == (level - spread >= 0 and level + spread <= 1)
 
 
 def test_quantile_errors_along_an_axis() -> None:
     values = np.random.default_rng(0).normal(size=(4, 50, 3))
-    found = statistics.quantile_error(values, 0.25, axis=1, resolution=[0.0, 0.1, 10.0])
-    assert found.shape == (4, 3)
+    result = statistics.quantile_error(values, 0.25, axis=1, resolution=[0.0, 0.1, 10.0])
+    assert result.shape == (4, 3)
     one = statistics.quantile_error(values[2, :, 1], 0.25, resolution=0.1)
-    assert found[2, 1] == pytest.approx(one)
-    assert (found[:, 2] == 10).all()
+    assert result[2, 1] == pytest.approx(one)
+    assert (result[:, 2] == 10).all()
     unknown = statistics.quantile_error(values[:, :2], 0.25, axis=1, unbounded="nan")
     assert unknown.shape == (4, 3)
     assert np.isnan(unknown).all()
@@ -52,9 +52,9 @@ def test_quantile_errors_along_an_axis() -> None:
 
 @given(values=LISTS)
 def test_medians_of_whole_ranks(values: list[int]) -> None:
-    found = statistics.median_of_ranks(values)
-    assert found is not None
-    middle, error = found
+    result = statistics.median_of_ranks(values)
+    assert result is not None
+    middle, error = result
     assert middle == np.median(values)
     assert error is not None
     ordered, m = sorted(values), len(values)

@@ -253,11 +253,11 @@ def test_archives_come_back(tmp_path: Path) -> None:
     }
     for save in (np.savez, np.savez_compressed):
         save(tmp_path / "a.npz", **arrays)  # type: ignore[operator]
-        found = read_npz(tmp_path / "a.npz")
-        assert list(found) == list(arrays)
+        result = read_npz(tmp_path / "a.npz")
+        assert list(result) == list(arrays)
         for name, array in arrays.items():
-            assert found[name].dtype == array.dtype
-            assert (found[name] == array).all()
+            assert result[name].dtype == array.dtype
+            assert (result[name] == array).all()
 
 
 # gzip

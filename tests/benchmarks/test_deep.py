@@ -110,15 +110,15 @@ def test_against_direct_quadrature_in_six_dimensions(benchmark: BenchmarkFixture
         w = w / w.sum()
         t = z[:, None] + 0 * z
         x = math.sqrt(1 - 2 * d) * z[None, :] + 0 * t
-        found = np.empty((3, 8, n * n))
+        result = np.empty((3, 8, n * n))
         for k, spins in enumerate(product((1, -1), repeat=3)):
             padded = (0, *spins, 0)
             for site in range(3):
                 a, s, b = padded[site : site + 3]
                 v = chain.jd + s * (chain.lam_left * a + chain.lam_right * b)
                 factor = ndtr((v + s * x) / math.sqrt(2 * d))
-                found[site, k] = (np.exp(math.sqrt(qhat[site]) * s * t) * factor).ravel()
-        return found, np.multiply.outer(w, w).ravel()
+                result[site, k] = (np.exp(math.sqrt(qhat[site]) * s * t) * factor).ravel()
+        return result, np.multiply.outer(w, w).ravel()
 
     def slice_of(n: int) -> float:
         (first, second, third), weight = rows(n)

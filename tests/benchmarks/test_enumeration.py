@@ -98,7 +98,7 @@ def test_branch_and_bound_against_all_states(benchmark: BenchmarkFixture) -> Non
 
 def test_order_of_assignment(benchmark: BenchmarkFixture) -> None:
     """Nodes in our order against the natural one (L = 1) and layers in turns (L = 2)."""
-    found = {}
+    result = {}
     for name, network in (
         ("core", Network(26, Chain(1, 0.4))),
         ("chain", Network(14, Chain(2, 0.1, 0.5))),
@@ -110,9 +110,9 @@ def test_order_of_assignment(benchmark: BenchmarkFixture) -> None:
             plain = spins.reshape(network.layers, network.n).T.reshape(-1)
             nodes = [search(K, network.jd, False, 0, order)[2] for order in (None, plain)]
             ratios.append(nodes[1] / nodes[0])
-        found[f"{name}_times_fewer_nodes"] = float(np.mean(ratios))
+        result[f"{name}_times_fewer_nodes"] = float(np.mean(ratios))
     benchmark(greedy_order, K, 0.1)
-    note(benchmark, **found)
+    note(benchmark, **result)
 
 
 def test_dense_path(benchmark: BenchmarkFixture) -> None:
@@ -121,17 +121,17 @@ def test_dense_path(benchmark: BenchmarkFixture) -> None:
     torch.set_num_threads(1)
     J = draw_couplings(Network(20, Chain(1, 0.4)), 0, 0)
     try:
-        found = benchmark(enumerate_fixed_points, J, 0.4, method="dense")
+        result = benchmark(enumerate_fixed_points, J, 0.4, method="dense")
     finally:
         torch.set_num_threads(threads)
-    note(benchmark, states_per_second=found.nodes / benchmark.stats.stats.min)
+    note(benchmark, states_per_second=result.nodes / benchmark.stats.stats.min)
 
 
 def test_overlap_histogram(benchmark: BenchmarkFixture) -> None:
     """All pairs of the fixed points of a sample."""
     J = draw_couplings(Network(24, Chain(1, 0.8)), 0, 0)
-    found = enumerate_fixed_points(J, 0.8, keep_states=True)
-    histogram = benchmark(distance_histogram, found)
+    result = enumerate_fixed_points(J, 0.8, keep_states=True)
+    histogram = benchmark(distance_histogram, result)
     note(benchmark, pairs_per_second=float(histogram.sum()) / benchmark.stats.stats.min)
 
 

@@ -126,9 +126,9 @@ def test_dense_accuracy_after_one_epoch(benchmark: BenchmarkFixture) -> None:
     learnt = benchmark.pedantic(
         train_epoch, (parameters, state, *data.train.tensors(), order), rounds=1
     )
-    found = accuracy(parameters, learnt, *data.test.tensors())
-    note(benchmark, test_accuracy=found)
-    assert found >= 0.825
+    result = accuracy(parameters, learnt, *data.test.tensors())
+    note(benchmark, test_accuracy=result)
+    assert result >= 0.825
 
 
 def test_wide_sparse_learning(benchmark: BenchmarkFixture) -> None:

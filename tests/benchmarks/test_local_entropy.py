@@ -176,8 +176,8 @@ def test_pair_curve(benchmark: BenchmarkFixture) -> None:
 
 
 def test_lambda_c(benchmark: BenchmarkFixture) -> None:
-    found = benchmark.pedantic(
+    result = benchmark.pedantic(
         critical_coupling, (2, "lam"), kwargs={"jd": 0.0, "width": 1e-4}, rounds=1
     )
-    note(benchmark, seconds=benchmark.stats.stats.min, width=found.high - found.low)
-    assert found.low < 0.452424 < found.high
+    note(benchmark, seconds=benchmark.stats.stats.min, width=result.high - result.low)
+    assert result.low < 0.452424 < result.high

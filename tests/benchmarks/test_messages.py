@@ -99,12 +99,12 @@ def test_batch_against_single_networks(benchmark: BenchmarkFixture) -> None:
 def test_reinforced_at_the_coupling_of_the_paper(benchmark: BenchmarkFixture) -> None:
     """N = 4000, J_D = 0.35, dr = 0.01: at least 9 seeds of 10 in fewer than 250 iterations."""
     network = Network(4000, Chain(1, 0.35))
-    found = benchmark.pedantic(find_fixed_point, (network, "rbp"), {"samples": 10}, rounds=1)
-    quick = found.solved & (found.iterations < 250)
+    result = benchmark.pedantic(find_fixed_point, (network, "rbp"), {"samples": 10}, rounds=1)
+    quick = result.solved & (result.iterations < 250)
     note(
         benchmark,
         solved=float(quick.sum()),
-        most_iterations=float(found.iterations.max()),
-        mean_iterations=float(found.iterations.double().mean()),
+        most_iterations=float(result.iterations.max()),
+        mean_iterations=float(result.iterations.double().mean()),
     )
     assert int(quick.sum()) >= 9

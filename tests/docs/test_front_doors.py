@@ -35,17 +35,17 @@ def _packages() -> Iterator[str]:
     """Both packages and their subpackages, the command lines aside."""
     for root in (rt, rs):
         yield root.__name__
-        for found in pkgutil.iter_modules(root.__path__, root.__name__ + "."):
-            if found.ispkg and not found.name.endswith(".cli"):
-                yield found.name
+        for result in pkgutil.iter_modules(root.__path__, root.__name__ + "."):
+            if result.ispkg and not result.name.endswith(".cli"):
+                yield result.name
 
 
 def _submodules() -> list[str]:
     return [
-        found.name
+        result.name
         for root in (rt, rs)
-        for found in pkgutil.walk_packages(root.__path__, root.__name__ + ".")
-        if not found.name.endswith("__main__")
+        for result in pkgutil.walk_packages(root.__path__, root.__name__ + ".")
+        if not result.name.endswith("__main__")
     ]
 
 
@@ -99,7 +99,7 @@ def test_names_stay_functions_after_all_submodules_are_imported() -> None:
 @pytest.mark.parametrize("package", list(_packages()))
 def test_no_public_name_is_that_of_a_submodule(package: str) -> None:
     module = importlib.import_module(package)
-    submodules = {found.name for found in pkgutil.iter_modules(module.__path__)}
+    submodules = {result.name for result in pkgutil.iter_modules(module.__path__)}
     assert not submodules & set(module.__all__)
 
 

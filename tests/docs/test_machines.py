@@ -33,9 +33,9 @@ def test_a_machine_has_only_what_its_processor_can_run(script: ModuleType) -> No
         "Zen",
     }
     server = old | {"avx2", "fma", "avx512f", "avx512dq", "avx512bw", "avx512vl"}
-    found = script.machines("all", server)
-    assert {m["ATEN_CPU_CAPABILITY"] for m in found} == {"default", "avx2", "avx512"}
-    assert {m["OMP_NUM_THREADS"] for m in found} == {"1", "2"}
+    result = script.machines("all", server)
+    assert {m["ATEN_CPU_CAPABILITY"] for m in result} == {"default", "avx2", "avx512"}
+    assert {m["OMP_NUM_THREADS"] for m in result} == {"1", "2"}
     # Where nothing is known of the processor (no /proc, ARM) the kernels stay its own.
     assert script.machines("other", set()) == [{"OMP_NUM_THREADS": "1"}]
 

@@ -20,8 +20,8 @@ def root() -> Path:
 
 def pins(text: str) -> dict[str, str]:
     """Name -> version of every line that pins one."""
-    found = re.findall(r"^([\w.-]+)==([\w.]+)", text, re.MULTILINE)
-    return {canonicalize_name(name): version for name, version in found}
+    result = re.findall(r"^([\w.-]+)==([\w.]+)", text, re.MULTILINE)
+    return {canonicalize_name(name): version for name, version in result}
 
 
 def test_every_pin_but_torch_has_checksums() -> None:

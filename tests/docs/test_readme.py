@@ -26,12 +26,12 @@ def _blocks(page: Path, language: str) -> list[str]:
 
 def _commands(page: Path) -> list[tuple[str, str]]:
     """Each command line of the console blocks with the output shown below it."""
-    found = []
+    result = []
     for block in _blocks(page, "console"):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
-            found.append((command, output))
-    return found
+            result.append((command, output))
+    return result
 
 
 def _lines(text: str) -> list[str]:
@@ -90,7 +90,7 @@ _ANSWERS = {"--json", "--plot"}
 
 def _folders() -> list[tuple[str, list[str]]]:
     """Each folder or file that a command of the simulator on a page makes, and its other words."""
-    found = []
+    result = []
     for page in PAGES:
         for block in _blocks(page, "sh"):
             for line in block.replace("\\\n", " ").splitlines():
@@ -99,8 +99,8 @@ def _folders() -> list[tuple[str, list[str]]]:
                     place = words.index("--out")
                     out = words.pop(place + 1)
                     words.pop(place)
-                    found.append((out, words))
-    return found
+                    result.append((out, words))
+    return result
 
 
 def _identity(words: list[str]) -> list[str]:

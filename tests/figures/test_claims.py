@@ -141,8 +141,8 @@ def test_the_scale_of_the_paper_reaches_every_claim_on_learning(name: str) -> No
 )
 def test_a_few_epochs_of_small_networks_give_no_verdict(name: str, exceptions: set[str]) -> None:
     data = _fed(name, Scale.QUICK)
-    found = {c.key for c in CLAIMS if c.data == name and judge(c, data).ours is not None}
-    assert found == exceptions
+    result = {c.key for c in CLAIMS if c.data == name and judge(c, data).ours is not None}
+    assert result == exceptions
 
 
 def _with(data: xr.Dataset, name: str, value: Value) -> xr.Dataset:

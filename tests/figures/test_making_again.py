@@ -38,8 +38,8 @@ def _make(folder: Path, figure: Figure = SMALL, scale: Scale = Scale.TINY) -> Ma
 
 def _state(folder: Path) -> dict[str, tuple[int, int]]:
     """Inode and time of each file: a file that is written again has others."""
-    found = {path: path.stat() for path in folder.rglob("*") if path.is_file()}
-    return {path.name: (stat.st_ino, stat.st_mtime_ns) for path, stat in found.items()}
+    result = {path: path.stat() for path in folder.rglob("*") if path.is_file()}
+    return {path.name: (stat.st_ino, stat.st_mtime_ns) for path, stat in result.items()}
 
 
 def test_nothing_is_written_if_nothing_changed(

@@ -14,45 +14,45 @@ ARGUMENTS += ["--no-theory"]
 
 def answer(capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, object]:
     assert run([*ARGUMENTS, "--json", *more]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert isinstance(found, dict)
-    return found
+    result = json.loads(capsys.readouterr().out)
+    assert isinstance(result, dict)
+    return result
 
 
 def test_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "relax.json"
-    found = answer(capsys, "--seed", "3", "--out", str(file))
-    assert json.loads(file.read_text()) == found
-    assert found["fixed_point_fraction"] == 1
-    assert 0 < float(str(found["fixed_point_fraction_error"])) < 0.1
-    assert found["periods"] == {}
-    assert float(str(found["sweeps_median"])) > 0
-    assert float(str(found["min_margin"])) > 0
-    assert (found["seed"], found["device"], found["dtype"]) == (3, "cpu", "float32")
+    result = answer(capsys, "--seed", "3", "--out", str(file))
+    assert json.loads(file.read_text()) == result
+    assert result["fixed_point_fraction"] == 1
+    assert 0 < float(str(result["fixed_point_fraction_error"])) < 0.1
+    assert result["periods"] == {}
+    assert float(str(result["sweeps_median"])) > 0
+    assert float(str(result["min_margin"])) > 0
+    assert (result["seed"], result["device"], result["dtype"]) == (3, "cpu", "float32")
     again = answer(capsys, "--seed", "3")
-    for document in (found, again):
+    for document in (result, again):
         del document["wall_time"]
-    assert again == found
+    assert again == result
     other = answer(capsys, "--seed", "4")
-    assert other["min_margin"] != found["min_margin"]
+    assert other["min_margin"] != result["min_margin"]
 
 
 def test_cycles(capsys: pytest.CaptureFixture[str]) -> None:
-    found = answer(capsys, "--jd", "0", "--layers", "2", "--lam", "1.5", "--starts", "2")
-    periods = found["periods"]
+    result = answer(capsys, "--jd", "0", "--layers", "2", "--lam", "1.5", "--starts", "2")
+    periods = result["periods"]
     assert isinstance(periods, dict)
-    fractions = [float(str(found[f"{x}_fraction"])) for x in ("fixed_point", "cycle", "capped")]
+    fractions = [float(str(result[f"{x}_fraction"])) for x in ("fixed_point", "cycle", "capped")]
     assert sum(fractions) == pytest.approx(1)
     assert sum(periods.values()) == round(24 * fractions[1]) > 12
     assert "2" in periods
 
 
 def test_nothing_converges(capsys: pytest.CaptureFixture[str]) -> None:
-    found = answer(capsys, "--jd", "0", "--max-sweeps", "2")
-    assert found["capped_fraction"] == 1
-    assert found["sweeps_median"] is None
-    assert found["sweeps_median_error"] is None
-    assert found["min_margin"] is None
+    result = answer(capsys, "--jd", "0", "--max-sweeps", "2")
+    assert result["capped_fraction"] == 1
+    assert result["sweeps_median"] is None
+    assert result["sweeps_median_error"] is None
+    assert result["min_margin"] is None
 
 
 @pytest.mark.parametrize(
@@ -92,9 +92,9 @@ def test_table(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_theory_beside_what_was_measured(
     capsys: pytest.CaptureFixture[str], more: list[str], compared: str
 ) -> None:
-    found = answer(capsys, "--theory", "--n", "400", *more)
+    result = answer(capsys, "--theory", "--n", "400", *more)
     value, error, theory, its, score = (
-        float(str(found[name]))
+        float(str(result[name]))
         for name in (
             compared,
             f"{compared}_error",
@@ -107,7 +107,7 @@ def test_the_theory_beside_what_was_measured(
     # Twelve networks give the error itself to a fifth; corrections of order 1/N are below it.
     assert abs(score) < 5
     assert abs(value - theory) < 0.1 * max(theory, 0.1)
-    assert "theory_reason" not in found
+    assert "theory_reason" not in result
 
 
 @pytest.mark.parametrize(
@@ -121,11 +121,11 @@ def test_the_theory_beside_what_was_measured(
 def test_networks_outside_the_theory_say_why(
     capsys: pytest.CaptureFixture[str], more: list[str], reason: str
 ) -> None:
-    found = answer(capsys, "--theory", *more)
-    assert reason in str(found["theory_reason"])
-    assert found["theory_overlap_with_start"] is None
-    assert found["overlap_with_start_z_score"] is None
-    assert 0 < float(str(found["overlap_with_start"])) <= 1
+    result = answer(capsys, "--theory", *more)
+    assert reason in str(result["theory_reason"])
+    assert result["theory_overlap_with_start"] is None
+    assert result["overlap_with_start_z_score"] is None
+    assert 0 < float(str(result["overlap_with_start"])) <= 1
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ TRAIN = [
 
 def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
     assert run(arguments) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert isinstance(found, dict)
-    return found
+    result = json.loads(capsys.readouterr().out)
+    assert isinstance(result, dict)
+    return result
 
 
 def test_train_and_evaluate(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -30,15 +30,15 @@ def test_train_and_evaluate(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     assert "left" in captured.err.splitlines()[1]
     assert "probe_test_accuracy" in captured.out
     assert "±" in captured.out
-    found = answer(capsys, "evaluate", folder, "--json")
+    result = answer(capsys, "evaluate", folder, "--json")
     told = answer(capsys, *TRAIN, "--epochs", "2", "--out", folder, "--probe", "2", "--json")
     for name in ("train_accuracy", "test_accuracy", "probe_train_accuracy", "probe_test_accuracy"):
-        assert 0.5 < found[name] <= 1
-        assert 0 < found[f"{name}_error"] < 0.04
-        assert found[name] == told[name]  # one name, one readout
-    assert set(found["q_dyn"]) == {"median", "q25", "q75", "q05", "q95"}
-    assert -1 <= found["symmetry"] <= 1
-    assert (found["epoch"], found["seed"], found["device"]) == (2, 0, "cpu")
+        assert 0.5 < result[name] <= 1
+        assert 0 < result[f"{name}_error"] < 0.04
+        assert result[name] == told[name]  # one name, one readout
+    assert set(result["q_dyn"]) == {"median", "q25", "q75", "q05", "q95"}
+    assert -1 <= result["symmetry"] <= 1
+    assert (result["epoch"], result["seed"], result["device"]) == (2, 0, "cpu")
     file = tmp_path / "answer.json"
     assert run(["evaluate", folder, "--samples", "50", "--out", str(file)]) == 0
     assert "[" in capsys.readouterr().out  # quartiles
@@ -137,8 +137,8 @@ def test_presets(capsys: pytest.CaptureFixture[str]) -> None:
     assert "tiny-imagenet-sparse-printed" in capsys.readouterr().out
     assert run(["presets", "--json"]) == 0
     assert "mnist-sparse" in [row["name"] for row in json.loads(capsys.readouterr().out)]
-    found = answer(capsys, "presets", "mnist-sparse", "--n", "2000", "--json")
-    assert found["parameters"]["lambda_y"] == 1.3
+    result = answer(capsys, "presets", "mnist-sparse", "--n", "2000", "--json")
+    assert result["parameters"]["lambda_y"] == 1.3
     assert run(["presets", "landscape"]) == 0
     out = capsys.readouterr().out
     assert "lambda_x = 2" in out

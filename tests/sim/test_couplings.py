@@ -319,8 +319,8 @@ def test_dense_and_compressed_couplings_learn_alike() -> None:
         products = torch.einsum("bli,blj->ij", post, pre)
         if symmetric:
             products = (products + products.T) / 2
-        for found in made:
-            torch.testing.assert_close(found, (values[0] + 0.1 * products) * present)
+        for outcome in made:
+            torch.testing.assert_close(outcome, (values[0] + 0.1 * products) * present)
 
 
 @pytest.mark.parametrize("sign", [1, -1])

@@ -35,10 +35,10 @@ def test_drawn_matrices_given_back_are_the_same_network(chain: Chain) -> None:
     assert network == Network.from_array(matrices, chain.jd, **lams)
     assert network != Network.from_array(2 * matrices, chain.jd, **lams)
     assert network.parameters()["couplings"] != drawn.parameters().get("couplings")
-    found, expected = (
+    result, expected = (
         find_fixed_point(x, "rbp", seed=5, dtype="float64") for x in (network, drawn)
     )
-    assert torch.equal(found.state, expected.state)
+    assert torch.equal(result.state, expected.state)
 
 
 @pytest.mark.parametrize("chain", CHAINS)

@@ -76,12 +76,12 @@ def test_a_block_with_any_other_state_goes_as_floats() -> None:
     alone = product(rows, s, 0.3)
     mixed = s.clone()
     mixed[0, 3, 1], mixed[1, 40, 2, 69], mixed[0, 69] = 0, 0.25, 0
-    found = product(rows, mixed, 0.3)
-    assert torch.equal(found, ordered_sums(rows, mixed, 0.3))
+    result = product(rows, mixed, 0.3)
+    assert torch.equal(result, ordered_sums(rows, mixed, 0.3))
     same = (mixed == s).flatten(2).all(-1)
     assert int(same.sum()) == 137
-    assert torch.equal(found[same], alone[same])
-    assert not bool(found[0, 69].any())
+    assert torch.equal(result[same], alone[same])
+    assert not bool(result[0, 69].any())
     mixed[0, 0, 0, 0] = torch.nan
     assert bool(product(rows, mixed, 0.3)[0, 0, 0, 0].isnan())
 
@@ -145,10 +145,10 @@ def test_relaxations_are_those_of_the_dense_matrix(
     dense = DenseChain(sparse.to_dense(), drawn.jd, drawn.lam_left, drawn.lam_right)
     start = random_starts(0, range(2), 49, 3, 120)
     external = torch.linspace(-1, 1, 120).mul_(64).round_().div_(64)
-    found, expected = (
+    result, expected = (
         relax(couplings, start, update=update, p=p, external=external, max_sweeps=60)
         for couplings in (sparse, dense)
     )
-    assert len(found.status.unique()) > 1
+    assert len(result.status.unique()) > 1
     for name in ("status", "iterations", "period", "state", "min_margin"):
-        assert torch.equal(getattr(found, name), getattr(expected, name)), name
+        assert torch.equal(getattr(result, name), getattr(expected, name)), name

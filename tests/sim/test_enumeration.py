@@ -61,7 +61,7 @@ def networks(draw: st.DrawFn, most: int = 10) -> tuple[Array, float, float, floa
 def brute_force(J: Array, jd: float, lam_left: float, lam_right: float) -> set[tuple[int, ...]]:
     """Loop over all states, neuron by neuron, as the paper writes the field."""
     layers, n, _ = J.shape
-    found = set()
+    result = set()
     for spins in product((1, -1), repeat=layers * n):
         s = np.array(spins).reshape(layers, n)
         good = True
@@ -71,8 +71,8 @@ def brute_force(J: Array, jd: float, lam_left: float, lam_right: float) -> set[t
             terms.append(lam_right * s[layer + 1, i] if layer + 1 < layers else 0.0)
             good = good and s[layer, i] * math.fsum(terms) > 0
         if good:
-            found.add(spins)
-    return found
+            result.add(spins)
+    return result
 
 
 def as_set(found: FixedPoints) -> set[tuple[int, ...]]:
@@ -84,17 +84,17 @@ def as_set(found: FixedPoints) -> set[tuple[int, ...]]:
 
 @given(networks())
 def test_enumeration_is_brute_force(network: tuple[Array, float, float, float]) -> None:
-    found = enumerate_fixed_points(*network, keep_states=True)
-    assert as_set(found) == brute_force(*network)
-    assert enumerate_fixed_points(*network).count == found.count
+    result = enumerate_fixed_points(*network, keep_states=True)
+    assert as_set(result) == brute_force(*network)
+    assert enumerate_fixed_points(*network).count == result.count
 
 
 @given(networks(most=14))
 def test_dense_path_is_branch_and_bound(network: tuple[Array, float, float, float]) -> None:
-    found = enumerate_fixed_points(*network, keep_states=True)
+    result = enumerate_fixed_points(*network, keep_states=True)
     dense = enumerate_fixed_points(*network, keep_states=True, method="dense")
-    assert as_set(dense) == as_set(found)
-    assert dense.nodes == 2 ** (found.n * found.layers - 1)
+    assert as_set(dense) == as_set(result)
+    assert dense.nodes == 2 ** (result.n * result.layers - 1)
 
 
 def test_dense_path_by_shares() -> None:
@@ -112,10 +112,10 @@ def test_dense_path_by_shares() -> None:
 def test_common_factor_changes_nothing(method: str, factor: float) -> None:
     """Also beyond the range of float32, and where squares leave that of float64."""
     J = random_couplings(1, 12, 4)
-    found = enumerate_fixed_points(J, 0.6, keep_states=True)
-    assert found.count > 10
+    result = enumerate_fixed_points(J, 0.6, keep_states=True)
+    assert result.count > 10
     large = enumerate_fixed_points(J * factor, 0.6 * factor, keep_states=True, method=method)  # type: ignore[arg-type]
-    assert as_set(large) == as_set(found)
+    assert as_set(large) == as_set(result)
     # Whole numbers give exact ties, which have to be seen at any size.
     ties = random_couplings(2, 6, 4) > 0
     ties[:, np.arange(6), np.arange(6)] = False
@@ -131,10 +131,10 @@ def test_rows_of_very_different_size() -> None:
     """A row that is tiny beside another is not lost in its rounding."""
     J = random_couplings(1, 10, 2)
     J[0] *= np.logspace(-60, 60, 10)[:, None]
-    found = enumerate_fixed_points(J, 0.0, keep_states=True)
-    assert as_set(found) == brute_force(J, 0.0, 0.0, 0.0)
+    result = enumerate_fixed_points(J, 0.0, keep_states=True)
+    assert as_set(result) == brute_force(J, 0.0, 0.0, 0.0)
     dense = enumerate_fixed_points(J, 0.0, keep_states=True, method="dense")
-    assert as_set(dense) == as_set(found)
+    assert as_set(dense) == as_set(result)
 
 
 @pytest.mark.parametrize("name", ["jd", "lam_left", "lam_right"])
@@ -166,11 +166,11 @@ def test_products_with_fewer_digits_are_not_trusted(setting: str) -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_dense_path_on_cuda() -> None:
     J = random_couplings(2, 9, 1)
-    found = enumerate_fixed_points(J, 0.3, 0.4, -0.2, keep_states=True)
+    result = enumerate_fixed_points(J, 0.3, 0.4, -0.2, keep_states=True)
     dense = enumerate_fixed_points(
         J, 0.3, 0.4, -0.2, keep_states=True, method="dense", device="cuda"
     )
-    assert as_set(dense) == as_set(found)
+    assert as_set(dense) == as_set(result)
 
 
 @given(networks(most=16))
@@ -198,8 +198,8 @@ def test_exact_ties_are_no_fixed_points() -> None:
     balanced = enumerate_fixed_points([[0.0, 1.0], [1.0, 0.0]], -1.0)
     assert (balanced.count, balanced.near_ties) == (0, 1)
     triple = np.array([[0, 1.0, 1e-17], [1.0, 0, 1e-17], [1.0, 1.0, 0]])
-    found = enumerate_fixed_points(triple, -1.0)
-    assert (found.count, found.near_ties > 0) == (2, True)
+    result = enumerate_fixed_points(triple, -1.0)
+    assert (result.count, result.near_ties > 0) == (2, True)
 
 
 def test_order_of_assignment_does_not_matter() -> None:
@@ -274,21 +274,21 @@ def test_bad_arguments() -> None:
 
 @given(networks(most=12))
 def test_overlaps_are_those_of_all_pairs(network: tuple[Array, float, float, float]) -> None:
-    found = enumerate_fixed_points(*network, keep_states=True)
-    states = found.states.astype(int)
+    result = enumerate_fixed_points(*network, keep_states=True)
+    states = result.states.astype(int)
     differ = (states[:, None] != states[None]).sum(axis=3)  # (count, count, layers)
-    total = np.bincount(differ.sum(axis=2).reshape(-1), minlength=found.n * found.layers + 1)
-    assert np.array_equal(distance_histogram(found), total)
-    for layer, row in enumerate(layer_histograms(found)):
-        expected = np.bincount(differ[:, :, layer].reshape(-1), minlength=found.n + 1)
+    total = np.bincount(differ.sum(axis=2).reshape(-1), minlength=result.n * result.layers + 1)
+    assert np.array_equal(distance_histogram(result), total)
+    for layer, row in enumerate(layer_histograms(result)):
+        expected = np.bincount(differ[:, :, layer].reshape(-1), minlength=result.n + 1)
         assert np.array_equal(row, expected)
-        if found.count:
-            q = 1 - 2 * differ[:, :, layer] / found.n
+        if result.count:
+            q = 1 - 2 * differ[:, :, layer] / result.n
             moments = overlap_moments(row, (1, 2, 4))
             assert moments == pytest.approx([(q**power).mean() for power in (1, 2, 4)])
-    for a in range(min(found.count, 3)):
-        near = np.bincount(differ[a].sum(axis=1), minlength=found.n * found.layers + 1)
-        assert np.array_equal(distances_from(found, states[a]), near)
+    for a in range(min(result.count, 3)):
+        near = np.bincount(differ[a].sum(axis=1), minlength=result.n * result.layers + 1)
+        assert np.array_equal(distances_from(result, states[a]), near)
 
 
 @pytest.mark.parametrize("module", [branch_and_bound, exhaustive, overlaps, planted])

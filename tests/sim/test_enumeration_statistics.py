@@ -113,11 +113,11 @@ def test_second_moments(network: Network, seed: int) -> None:
 def test_pairs_of_fixed_points_by_distance(chain: Chain, n: int) -> None:
     """The overlap distribution, every distance of it."""
     theory = compare.pairs(chain, n)
-    found = enumerate_samples(Network(n, chain), 2000, seed=2, histogram=True)
+    result = enumerate_samples(Network(n, chain), 2000, seed=2, histogram=True)
     assert theory is not None
-    assert found.histograms is not None
-    assert np.array_equal(found.histograms.sum(axis=1), found.counts**2)
-    value, error = statistics.mean_of_rows(found.histograms)
+    assert result.histograms is not None
+    assert np.array_equal(result.histograms.sum(axis=1), result.counts**2)
+    value, error = statistics.mean_of_rows(result.histograms)
     assert np.all(np.abs(value - theory) <= 4 * error + 1e-9)
 
 
@@ -148,9 +148,9 @@ def test_jackknife_is_the_error_of_the_ratio() -> None:
     """Against the spread of the ratio over many repetitions."""
     random = np.random.default_rng(0)
     draws = [random.gamma(4.0, size=200) for _ in range(400)]
-    found = [statistics.second_moment_ratio(draw) for draw in draws]
-    values = [ratio.value for ratio in found if ratio]
-    errors = [ratio.error for ratio in found if ratio]
+    result = [statistics.second_moment_ratio(draw) for draw in draws]
+    values = [ratio.value for ratio in result if ratio]
+    errors = [ratio.error for ratio in result if ratio]
     assert np.mean(values) == pytest.approx(1.25, abs=0.005)
     assert np.mean(errors) == pytest.approx(np.std(values), rel=0.1)
 

@@ -240,8 +240,8 @@ def test_until_convergence(update: str, p: float) -> None:
             assert torch.equal(alone.s_star[0], ends.s_star[k])
             assert int(alone.clamped.sweeps) == int(ends.clamped.sweeps[k])
     capped = parameters.with_settings(clamped=1, free=1)
-    found = present(capped, state, inputs.double(), code)
-    assert not bool(found.clamped.converged.all())  # type: ignore[union-attr]
+    result = present(capped, state, inputs.double(), code)
+    assert not bool(result.clamped.converged.all())  # type: ignore[union-attr]
 
 
 def test_masked_updates_depend_on_seed_and_batch_only() -> None:
@@ -366,14 +366,14 @@ def test_measurements_of_small_matrices() -> None:
     parameters = overlap_recipe(40, classes=C)
     state = initialise(parameters, D, C, seed=0, dtype=DOUBLE)
     inputs, labels = task(30, D, C)
-    found = measure(parameters, state, inputs, labels, together=7)
+    result = measure(parameters, state, inputs, labels, together=7)
     code = label_code(parameters, state, labels)
     ends = present(parameters, state, inputs.double(), code)
     q = (ends.s_prime * ends.s_star).mean((1, 2))
-    assert found.q_dyn.median == pytest.approx(float(q.quantile(0.5)), abs=1e-12)
-    assert found.q_dyn.q05 <= found.q_dyn.q25 <= found.q_dyn.median <= found.q_dyn.q75
+    assert result.q_dyn.median == pytest.approx(float(q.quantile(0.5)), abs=1e-12)
+    assert result.q_dyn.q05 <= result.q_dyn.q25 <= result.q_dyn.median <= result.q_dyn.q75
     j = state.dense_j()[0]
     s, a = torch.linalg.norm(j + j.T), torch.linalg.norm(j - j.T)
-    assert found.symmetry == pytest.approx(float((s - a) / (s + a)), abs=1e-12)
-    assert found.unstable_free == 0
-    assert found.samples == 30
+    assert result.symmetry == pytest.approx(float((s - a) / (s + a)), abs=1e-12)
+    assert result.unstable_free == 0
+    assert result.samples == 30

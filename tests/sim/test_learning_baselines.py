@@ -40,8 +40,8 @@ def _sizes(inputs: int, classes: int, widths: list[int]) -> list[float]:
 
 def test_sizes_of_the_tiny_imagenet_table_are_matched_without_biases() -> None:
     # rho_in = .1, although the table prints .99: with a density of .01 or .99 nothing fits.
-    found = _sizes(512, 200, [300, 400, 500, 600, 700, 800])
-    assert [int(n) for n in found] == [1155, 1660, 2216, 2817, 3458, 4134]
+    result = _sizes(512, 200, [300, 400, 500, 600, 700, 800])
+    assert [int(n) for n in result] == [1155, 1660, 2216, 2817, 3458, 4134]
 
 
 @pytest.mark.parametrize(
@@ -50,9 +50,9 @@ def test_sizes_of_the_tiny_imagenet_table_are_matched_without_biases() -> None:
 )
 def test_widths_of_the_other_tables_are_within_one(inputs: int, printed: list[int]) -> None:
     for n, width in zip(range(1000, 7000, 1000), printed, strict=True):
-        found = matched_width(core_parameters(n, inputs, 10), inputs, 10)
-        assert abs(found.width - width) <= 1
-        assert abs(found.mismatch) < 0.005
+        result = matched_width(core_parameters(n, inputs, 10), inputs, 10)
+        assert abs(result.width - width) <= 1
+        assert abs(result.mismatch) < 0.005
         assert mlp_parameters(width, inputs, 10) == pytest.approx(
             core_parameters(n, inputs, 10), rel=0.01
         )
@@ -60,10 +60,10 @@ def test_widths_of_the_other_tables_are_within_one(inputs: int, printed: list[in
 
 @pytest.mark.parametrize("parameters", [12, 98_390, 215_712, 1e7])
 def test_no_other_width_is_nearer(parameters: float) -> None:
-    found = matched_width(parameters, 784, 10)
+    result = matched_width(parameters, 784, 10)
     counts = [abs(mlp_parameters(h, 784, 10) - parameters) for h in range(1, 4000)]
-    assert found.width == 1 + int(np.argmin(counts))
-    assert found.parameters == mlp_parameters(found.width, 784, 10)
+    assert result.width == 1 + int(np.argmin(counts))
+    assert result.parameters == mlp_parameters(result.width, 784, 10)
 
 
 def test_parameters_are_those_of_the_masks_that_are_drawn() -> None:

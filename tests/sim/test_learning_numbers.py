@@ -37,12 +37,12 @@ def test_overlaps_at_initialisation(
     few = {} if jd else {"clamped": 20, "free": 20}
     wanted = preset("overlaps").parameters(jd=jd, lambda_x=lambda_x, lambda_y=lambda_y, **few)
     data = load("entangled-mnist").train.first(400)
-    found = []
+    result = []
     for seed in range(3):
         state = initialise(wanted, 100, 10, seed)
         q_dyn = measure(wanted, state, *data.tensors()).q_dyn
-        found.append((q_dyn.median, q_dyn.q25, q_dyn.q75))
-    median, *quartiles = (fmean(column) for column in zip(*found, strict=True))
+        result.append((q_dyn.median, q_dyn.q25, q_dyn.q75))
+    median, *quartiles = (fmean(column) for column in zip(*result, strict=True))
     assert median == pytest.approx(paper[0], abs=0.003)
     assert_allclose(quartiles, paper[1:], atol=0.005)  # and not 5-95 %, as the caption says
 

@@ -51,8 +51,8 @@ def test_widths_of_the_tables_fix_the_densities(name: str) -> None:
 
 def test_numbers_that_depend_on_the_width() -> None:
     mnist = preset("mnist-sparse")
-    found = [mnist.parameters(n).w_back.strength for n in mnist.widths]
-    assert found == [1.62, 1.3, 1.1, 0.8, 0.8, 0.8]
+    result = [mnist.parameters(n).w_back.strength for n in mnist.widths]
+    assert result == [1.62, 1.3, 1.1, 0.8, 0.8, 0.8]
     wide = preset("feature-learning-printed")
     assert (wide.epochs_at(3200), wide.epochs_at(6400)) == (200, 400)
     small, large = wide.parameters(1600), wide.parameters(6400)

@@ -112,7 +112,7 @@ def test_lines_that_follow_an_old_log_include_it(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     lines = written(path, 2, sealed=False)
     append_record(path, record(2))
-    assert [found["epoch"] for found in read_log(path)] == [0, 1, 2]
+    assert [result["epoch"] for result in read_log(path)] == [0, 1, 2]
     text = path.read_text()
     path.write_text(text.replace(lines[1], lines[1].replace("0.8", "0.9")))
     with pytest.raises(UnreadableDataError, match=r"line 3 of .* does not match"):
@@ -155,7 +155,7 @@ def test_an_edited_accuracy_is_not_printed_and_lost_epochs_are_told(tmp_path: Pa
     with pytest.raises(UnreadableDataError, match=r"log\.jsonl ends with epoch 1, and .* epoch 3"):
         trained(tmp_path, 3)
     path.unlink()  # as it says
-    assert [found["epoch"] for found in trained(tmp_path, 4).records] == [3, 4]
+    assert [result["epoch"] for result in trained(tmp_path, 4).records] == [3, 4]
 
 
 def _folder(tmp_path: Path) -> Folder:

@@ -173,12 +173,12 @@ def test_probe_and_evaluation(tmp_path: Path) -> None:
     assert stored is not None
     assert torch.equal(stored.readout.weights, probe.readout.weights)
     assert train_probe(folder, checkpoint, DATA, parameters, _never).accuracies == probe.accuracies
-    found = evaluate(checkpoint, DATA, stored)
+    result = evaluate(checkpoint, DATA, stored)
     for name in ("train_accuracy", "test_accuracy", "test_accuracy_error"):
-        assert found[name] == bare[name]  # the same name is the same readout
-    assert found["probe_test_accuracy"] == probe.accuracies["test_accuracy"] > 0.9
-    assert found["probe_test_accuracy_error"] == probe.accuracies["test_accuracy_error"]
-    assert found["q_dyn_error"]["median"] >= 1 / 100  # half a step
+        assert result[name] == bare[name]  # the same name is the same readout
+    assert result["probe_test_accuracy"] == probe.accuracies["test_accuracy"] > 0.9
+    assert result["probe_test_accuracy_error"] == probe.accuracies["test_accuracy_error"]
+    assert result["q_dyn_error"]["median"] >= 1 / 100  # half a step
     few = evaluate(checkpoint, DATA, samples=50)
     assert (few["train_samples"], few["test_samples"]) == (50, 50)
     later = trained(tmp_path, 2, plan("entangled-mnist-sparse", 100))

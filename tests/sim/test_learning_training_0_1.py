@@ -55,6 +55,6 @@ def test_the_probe_of_0_1_is_read() -> None:
     probe = load_probe(folder, checkpoint)
     assert probe is not None
     assert probe.parameters.epochs == 2
-    found = evaluate(checkpoint, load("entangled-mnist"), probe)
+    result = evaluate(checkpoint, load("entangled-mnist"), probe)
     for name in ("train_accuracy", "test_accuracy"):
-        assert found[f"probe_{name}"] == pytest.approx(probe.accuracies[name], abs=0.05)
+        assert result[f"probe_{name}"] == pytest.approx(probe.accuracies[name], abs=0.05)

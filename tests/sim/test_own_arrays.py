@@ -60,8 +60,8 @@ def test_every_search_takes_them(form: str, matrix: np.ndarray[Any, Any], tmp_pa
     assert bool(stays.solved.all())
     assert torch.equal(stays.state[0, 0], torch.as_tensor(first))
 
-    found = rs.find_fixed_point(network, restarts=20)
-    assert tuple(found.state.flatten().tolist()) in states
+    outcome = rs.find_fixed_point(network, restarts=20)
+    assert tuple(outcome.state.flatten().tolist()) in states
     assert rs.belief_propagation(network).entropy.shape == (1,)
     around = rs.local_entropy_around(network, made(first, tmp_path), [0.0, 3.0])
     assert around.entropy.size

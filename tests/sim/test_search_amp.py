@@ -76,12 +76,12 @@ def test_marginals_and_what_a_wrong_onsager_term_does_to_them() -> None:
     couplings = networks(20, Chain(1, 0.8), 40)
     field = random_fields(7, range(40), 1, 20, dtype=DOUBLE)
     exact, log_sum = exact_measure(couplings, field)
-    found = belief_propagation(couplings, field=field, variances="exact")
-    assert bool((found.status == Status.CONVERGED).all())
-    assert rms(found.m - exact) < 0.08
-    assert np.corrcoef(found.m.ravel(), exact.ravel())[0, 1] > 0.98
-    torch.testing.assert_close(iterated(couplings, field, 1, 1), found.m, rtol=0, atol=1e-6)
-    excess = found.free_entropy - log_sum
+    result = belief_propagation(couplings, field=field, variances="exact")
+    assert bool((result.status == Status.CONVERGED).all())
+    assert rms(result.m - exact) < 0.08
+    assert np.corrcoef(result.m.ravel(), exact.ravel())[0, 1] > 0.98
+    torch.testing.assert_close(iterated(couplings, field, 1, 1), result.m, rtol=0, atol=1e-6)
+    excess = result.free_entropy - log_sum
     assert 0.1 < float(excess.mean()) < 0.3
     assert float(excess.std()) < 0.25
     for factors in ((0, 1), (1, 0), (-1, 1), (1, -1), (0.5, 0.5)):
@@ -96,10 +96,10 @@ def test_marginals_of_chains(n: int, chain: Chain, tolerance: float) -> None:
     couplings = networks(n, chain, 40)
     field = random_fields(7, range(40), chain.finite_layers, n, dtype=DOUBLE)
     exact, _ = exact_measure(couplings, field)
-    found = belief_propagation(couplings, field=field, variances="exact")
-    good = found.converged
+    result = belief_propagation(couplings, field=field, variances="exact")
+    good = result.converged
     assert int(good.sum()) >= 37
-    assert rms((found.m - exact)[good]) < tolerance
+    assert rms((result.m - exact)[good]) < tolerance
     for factors in ((-1, 1), (1, -1)):
         assert rms(iterated(couplings, field, *factors) - exact) > 1.5 * tolerance, factors
 
@@ -110,9 +110,9 @@ def test_log_counts_of_single_samples(jd: float, low: float, high: float) -> Non
     network = Network(16, Chain(1, jd))
     samples = 500
     counts = enumerate_samples(network, samples, seed=1).counts
-    found = belief_propagation(networks(16, network.chain, samples), variances="exact")
-    entropy, there = found.entropy.numpy(), counts > 0
-    assert bool((found.status == Status.PARAMAGNET).all())
+    result = belief_propagation(networks(16, network.chain, samples), variances="exact")
+    entropy, there = result.entropy.numpy(), counts > 0
+    assert bool((result.status == Status.PARAMAGNET).all())
     assert there.mean() > 0.98
     excess = entropy[there] - np.log(counts[there])
     assert 0.12 < excess.mean() < 0.32
@@ -122,8 +122,8 @@ def test_log_counts_of_single_samples(jd: float, low: float, high: float) -> Non
 def test_mean_entropy_is_the_annealed_one_up_to_a_constant() -> None:
     """E[S] - log E[Z] is about 0.16 at N = 16 and at N = 256: it does not grow with N."""
     for n, samples in ((16, 400), (256, 40)):
-        found = belief_propagation(networks(n, Chain(1, 0.8), samples))
-        excess = found.entropy - n * compare.annealed_entropy(Chain(1, 0.8), n)
+        result = belief_propagation(networks(n, Chain(1, 0.8), samples))
+        excess = result.entropy - n * compare.annealed_entropy(Chain(1, 0.8), n)
         error = float(excess.std()) / math.sqrt(samples)
         assert error < 0.08
         assert float(excess.mean()) == pytest.approx(0.16, abs=3 * error + 0.02)
@@ -135,9 +135,9 @@ def test_value_without_magnetisation(variances: str) -> None:
     couplings = networks(100, Chain(1, 0.4), 3)
     v = couplings.matrices[:, 0].square().sum(-1)
     exact = 100 * math.log(2) + torch.special.log_ndtr(0.4 / v.sqrt()).sum(-1)
-    found = belief_propagation(couplings, variances=variances)
-    torch.testing.assert_close(found.entropy, exact, rtol=1e-12, atol=1e-10)
-    torch.testing.assert_close(found.free_entropy, exact, rtol=1e-12, atol=1e-10)
+    result = belief_propagation(couplings, variances=variances)
+    torch.testing.assert_close(result.entropy, exact, rtol=1e-12, atol=1e-10)
+    torch.testing.assert_close(result.free_entropy, exact, rtol=1e-12, atol=1e-10)
 
 
 @pytest.mark.parametrize("chain", [Chain(1, 0.4), Chain(2, 0.3, lam=0.5), Chain(3, 0.3, 0.4)])
@@ -145,18 +145,18 @@ def test_free_entropy_is_stationary_at_the_solution(chain: Chain) -> None:
     layers, n = chain.finite_layers, 40
     couplings = networks(n, chain, 2)
     field, external = (random_fields(s, range(2), layers, n, dtype=DOUBLE) / 2 for s in (7, 8))
-    found = belief_propagation(couplings, field=field, external=external, variances="exact")
-    assert bool((found.status == Status.CONVERGED).all())
+    result = belief_propagation(couplings, field=field, external=external, variances="exact")
+    assert bool((result.status == Status.CONVERGED).all())
 
     def gradients(scale: float) -> list[torch.Tensor]:
-        end = found.messages
+        end = result.messages
         fields = [(x * scale).requires_grad_() for x in (end.m, end.c, end.omega, end.g)]
         J, m = couplings.matrices, fields[0]
         jm = (J @ m.unsqueeze(-1)).squeeze(-1)
         v = (J.square() @ (1 - m * m).unsqueeze(-1)).squeeze(-1)
         value = functional(tuple(fields), jm, v, bonds_of(couplings), field, external)  # type: ignore[arg-type]
         if scale == 1:
-            torch.testing.assert_close(value, found.free_entropy)
+            torch.testing.assert_close(value, result.free_entropy)
         return list(torch.autograd.grad(value.sum(), fields))
 
     assert max(float(x.abs().max()) for x in gradients(1.0)) < 1e-8
@@ -205,20 +205,20 @@ def brute_force_external(couplings: DenseChain, external: torch.Tensor) -> torch
     n = couplings.n
     bits = (torch.arange(2**n)[:, None] >> torch.arange(n)) & 1
     states = (2 * bits - 1).to(DOUBLE)
-    found = []
+    result = []
     for J, own in zip(couplings.matrices[:, 0], external[:, 0], strict=True):
         margins = states * (states @ J.T + couplings.jd * states + own)
-        found.append(states[(margins > 0).all(1)].mean(0, keepdim=True))
-    return torch.stack(found)
+        result.append(states[(margins > 0).all(1)].mean(0, keepdim=True))
+    return torch.stack(result)
 
 
 def test_external_field_of_the_dynamics() -> None:
     couplings = networks(12, Chain(1, 0.8), 40)
     external = random_fields(5, range(40), 1, 12, scale=1.0, dtype=DOUBLE)
     exact = brute_force_external(couplings, external)
-    found = belief_propagation(couplings, external=external, variances="exact")
-    assert bool(found.converged.all())
-    assert rms(found.m - exact) < 0.15 < 0.4 < rms(exact)
+    result = belief_propagation(couplings, external=external, variances="exact")
+    assert bool(result.converged.all())
+    assert rms(result.m - exact) < 0.15 < 0.4 < rms(exact)
 
 
 def test_precisions_and_variances_agree() -> None:
@@ -227,9 +227,9 @@ def test_precisions_and_variances_agree() -> None:
     for dtype in (torch.float32, DOUBLE):
         couplings = draw_dense(network, 0, range(1), dtype=dtype)
         for variances in ("rank-one", "exact"):
-            found = belief_propagation(couplings, field=field, variances=variances)
-            assert bool((found.status == Status.CONVERGED).all())
-            runs[dtype, variances] = found
+            result = belief_propagation(couplings, field=field, variances=variances)
+            assert bool((result.status == Status.CONVERGED).all())
+            runs[dtype, variances] = result
     single, double = (runs[dtype, "rank-one"] for dtype in (torch.float32, DOUBLE))
     assert float((single.m - double.m).abs().max()) < 1e-4
     assert float(single.entropy) == pytest.approx(float(double.entropy), abs=1e-3)
@@ -260,11 +260,11 @@ def test_every_ending_has_its_name_and_no_number_is_undefined() -> None:
         for dtype in (torch.float32, DOUBLE):
             couplings = draw_dense(Network(16, Chain(1, jd)), 1, range(20), dtype=dtype)
             field = random_fields(7, range(20), 1, 16, dtype=dtype) * (2 * scale)
-            found = belief_propagation(couplings, field=field, start=field, max_iterations=100)
-            seen |= {Status(int(status)) for status in found.status}
-            assert bool(((found.period > 1) == (found.status == Status.CYCLE)).all())
-            numbers = (found.residual, found.free_entropy, found.entropy, found.pair)
-            for tensor in (*numbers, *found.messages.tensors()):
+            result = belief_propagation(couplings, field=field, start=field, max_iterations=100)
+            seen |= {Status(int(status)) for status in result.status}
+            assert bool(((result.period > 1) == (result.status == Status.CYCLE)).all())
+            numbers = (result.residual, result.free_entropy, result.entropy, result.pair)
+            for tensor in (*numbers, *result.messages.tensors()):
                 assert bool(tensor.isfinite().all())
     named = {Status.CONVERGED, Status.PARAMAGNET, Status.POLARISED, Status.CYCLE}
     assert named | {Status.CAP} <= seen
@@ -273,8 +273,8 @@ def test_every_ending_has_its_name_and_no_number_is_undefined() -> None:
 def test_messages_that_leave_their_type_are_reported_and_not_returned() -> None:
     couplings = draw_dense(Network(30, Chain(1, 0.8)), 0, range(2))
     couplings.matrices[0] *= 1e30  # their squares are beyond float32
-    found = belief_propagation(couplings, start=random_fields(0, range(2), 1, 30))
-    assert Status(int(found.status[0])) == Status.DIVERGED
-    assert bool(found.converged[1])
-    assert all(bool(x.isfinite().all()) for x in found.messages.tensors())
-    assert bool(found.entropy.isfinite().all())
+    result = belief_propagation(couplings, start=random_fields(0, range(2), 1, 30))
+    assert Status(int(result.status[0])) == Status.DIVERGED
+    assert bool(result.converged[1])
+    assert all(bool(x.isfinite().all()) for x in result.messages.tensors())
+    assert bool(result.entropy.isfinite().all())

@@ -29,14 +29,14 @@ def networks(n: int, chain: Chain, samples: int, seed: int = 1) -> DenseChain:
 
 def exact_marginals(couplings: DenseChain, field: torch.Tensor) -> torch.Tensor:
     """Mean state of the fixed points under the weight e^{field s}."""
-    found = []
+    result = []
     for J, own in zip(couplings.matrices, field.numpy(), strict=True):
         bonds = (couplings.jd, couplings.lam_left, couplings.lam_right)
         states = enumerate_fixed_points(J, *bonds, keep_states=True).states
         exponent = (states * own).sum((1, 2))
         weight = np.exp(exponent - exponent.max())
-        found.append(np.tensordot(weight / weight.sum(), states, (0, 0)))
-    return torch.tensor(np.array(found))
+        result.append(np.tensordot(weight / weight.sum(), states, (0, 0)))
+    return torch.tensor(np.array(result))
 
 
 def rms(x: torch.Tensor) -> float:
@@ -78,13 +78,13 @@ def test_site_against_all_states_and_autograd(
     )
     v = 0.05 + torch.rand((2, layers, 3), dtype=DOUBLE, generator=random)
     bonds = Bonds(jd, lam_left, lam_right)
-    found = sum_site(c, omega, v, bonds)
+    result = sum_site(c, omega, v, bonds)
     log_z, pair = summed(c, omega, v, bonds)
     m, g = torch.autograd.grad(log_z.sum(), (c, omega), create_graph=True)
     dg = [torch.autograd.grad(g[:, k].sum(), omega, retain_graph=True)[0][:, k] for k in
           range(layers)]  # fmt: skip
-    expected = ((log_z, found.log_z), (m, found.m), (g, found.g), (pair, found.pair))
-    for exact, value in (*expected, (torch.stack(dg, 1), found.dg)):
+    expected = ((log_z, result.log_z), (m, result.m), (g, result.g), (pair, result.pair))
+    for exact, value in (*expected, (torch.stack(dg, 1), result.dg)):
         torch.testing.assert_close(value, exact, rtol=1e-8, atol=1e-8)
 
 
@@ -96,27 +96,27 @@ def test_site_stays_finite_for_extreme_fields(layers: int, dtype: torch.dtype) -
     c, omega = (x.expand(layers, -1) for x in grid)
     for v in (0.0, 1e-20, 1e-6, 1.0, 1e6):
         for jd in (0.3, -1e6, 1e30, -1e30):
-            found = sum_site(c, omega, torch.full_like(c, v), Bonds(jd, 0.5, -1e3))
-            for tensor in (found.log_z, found.h, found.g, found.dg, found.pair, found.m):
+            result = sum_site(c, omega, torch.full_like(c, v), Bonds(jd, 0.5, -1e3))
+            for tensor in (result.log_z, result.h, result.g, result.dg, result.pair, result.m):
                 assert bool(tensor.isfinite().all())
-            assert float(found.pair.abs().amax() if layers > 1 else 0) <= 1 + 1e-5
+            assert float(result.pair.abs().amax() if layers > 1 else 0) <= 1 + 1e-5
 
 
 def test_second_derivative_keeps_its_digits_deep_in_the_tail() -> None:
     """One state dominates at large c: then dg = -hazard (hazard + a)/V, close to -1/V."""
     c, omega = torch.full((1, 1), 50.0), torch.tensor([[-2e3]])
-    found = sum_site(c * 1e6, omega, torch.ones(1, 1), Bonds(0.0))
-    assert float(found.g) == pytest.approx(2e3, rel=1e-5)
-    assert float(found.dg) == pytest.approx(-1, abs=1e-5)
+    result = sum_site(c * 1e6, omega, torch.ones(1, 1), Bonds(0.0))
+    assert float(result.g) == pytest.approx(2e3, rel=1e-5)
+    assert float(result.dg) == pytest.approx(-1, abs=1e-5)
 
 
 def test_edge_messages_against_enumeration() -> None:
     couplings = networks(16, Chain(1, 0.8), 12)
     field = random_fields(7, range(12), 1, 16, dtype=DOUBLE)
-    found = dense_belief_propagation(couplings, field=field, tolerance=1e-6)
+    result = dense_belief_propagation(couplings, field=field, tolerance=1e-6)
     exact = exact_marginals(couplings, field)
-    assert bool((found.status == Status.CONVERGED).all())
-    assert rms(found.m - exact) < 0.1 < 0.25 < rms(field.tanh() - exact)
+    assert bool((result.status == Status.CONVERGED).all())
+    assert rms(result.m - exact) < 0.1 < 0.25 < rms(field.tanh() - exact)
 
 
 @pytest.mark.parametrize(
@@ -133,11 +133,11 @@ def test_amp_against_edge_messages(n: int, chain: Chain, tolerance: float) -> No
     couplings = networks(n, chain, 1, seed=3)
     field = random_fields(9, range(1), chain.finite_layers, n, dtype=DOUBLE)
     edges = dense_belief_propagation(couplings, field=field, tolerance=1e-6)
-    found = belief_propagation(couplings, field=field, variances="exact", tolerance=1e-6)
+    result = belief_propagation(couplings, field=field, variances="exact", tolerance=1e-6)
     assert bool(edges.converged.all())
-    assert bool(found.converged.all())
-    assert rms(found.m - edges.m) < tolerance
-    assert float(found.free_entropy) == pytest.approx(float(edges.free_entropy), abs=0.1)
+    assert bool(result.converged.all())
+    assert rms(result.m - edges.m) < tolerance
+    assert float(result.free_entropy) == pytest.approx(float(edges.free_entropy), abs=0.1)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, DOUBLE])
@@ -145,18 +145,18 @@ def test_amp_against_edge_messages(n: int, chain: Chain, tolerance: float) -> No
 def test_edge_messages_stay_finite_in_strong_fields(strength: float, dtype: torch.dtype) -> None:
     couplings = draw_dense(Network(20, Chain(1, 0.8)), 0, range(6), dtype=dtype)
     field = strength * random_fields(3, range(6), 1, 20).sign()
-    found = dense_belief_propagation(couplings, field=field)
-    assert bool(found.free_entropy.isfinite().all())
-    assert bool(found.m.isfinite().all())
+    result = dense_belief_propagation(couplings, field=field)
+    assert bool(result.free_entropy.isfinite().all())
+    assert bool(result.m.isfinite().all())
 
 
 def test_without_couplings_all_states_are_fixed_points() -> None:
     """And nothing is polarised, though no variance is left."""
     couplings = DenseChain(torch.zeros(1, 1, 8, 8, dtype=DOUBLE), 0.5)
     for propagate in (belief_propagation, dense_belief_propagation):
-        found = propagate(couplings)
-        assert Status(int(found.status)) == Status.PARAMAGNET
-        assert float(found.free_entropy) == pytest.approx(8 * np.log(2), abs=1e-12)
+        result = propagate(couplings)
+        assert Status(int(result.status)) == Status.PARAMAGNET
+        assert float(result.free_entropy) == pytest.approx(8 * np.log(2), abs=1e-12)
 
 
 @pytest.mark.parametrize("chain", [Chain(1, 0.4), Chain(2, 0.2, lam=0.6)])
@@ -164,10 +164,10 @@ def test_both_forms_have_the_same_entropy_without_a_field(chain: Chain) -> None:
     couplings = networks(30, chain, 2)
     start = random_fields(4, range(2), chain.finite_layers, 30, scale=0.3, dtype=DOUBLE)
     edges = dense_belief_propagation(couplings, start=start, tolerance=1e-8)
-    found = belief_propagation(couplings, start=start, variances="exact")
+    result = belief_propagation(couplings, start=start, variances="exact")
     assert bool((edges.status == Status.PARAMAGNET).all())
-    assert bool((found.status == Status.PARAMAGNET).all())
-    torch.testing.assert_close(found.entropy, edges.entropy, rtol=1e-9, atol=1e-9)
+    assert bool((result.status == Status.PARAMAGNET).all())
+    torch.testing.assert_close(result.entropy, edges.entropy, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("variances", ["rank-one", "exact"])
@@ -178,9 +178,9 @@ def test_uncoupled_chain_is_its_cores(variances: str) -> None:
     total = torch.zeros(2, dtype=DOUBLE)
     for layer in range(3):
         core = DenseChain(chain.matrices[:, layer : layer + 1], 0.5)
-        found = belief_propagation(core, field=field[:, layer : layer + 1], variances=variances)
-        torch.testing.assert_close(whole.m[:, layer : layer + 1], found.m, rtol=0, atol=1e-8)
-        total += found.entropy
+        result = belief_propagation(core, field=field[:, layer : layer + 1], variances=variances)
+        torch.testing.assert_close(whole.m[:, layer : layer + 1], result.m, rtol=0, atol=1e-8)
+        total += result.entropy
     torch.testing.assert_close(whole.entropy, total, rtol=1e-10, atol=1e-8)
 
 

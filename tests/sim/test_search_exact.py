@@ -80,8 +80,8 @@ def rms(x: torch.Tensor) -> float:
 
 def fixed_points(couplings: DenseChain, sample: int) -> np.ndarray[tuple[int, int, int], np.dtype]:
     bonds = (couplings.jd, couplings.lam_left, couplings.lam_right)
-    found = enumerate_fixed_points(couplings.matrices[sample], *bonds, keep_states=True)
-    return found.states
+    result = enumerate_fixed_points(couplings.matrices[sample], *bonds, keep_states=True)
+    return result.states
 
 
 @given(networks(12, 16, 0.75), st.integers(0, 1000))
@@ -96,7 +96,7 @@ def test_marginals_and_log_sums_against_enumeration(network: Network, seed: int)
     samples = 16
     couplings = draw_dense(network, seed, range(samples), dtype=DOUBLE)
     field = random_fields(seed + 1, range(samples), network.layers, network.n, dtype=DOUBLE)
-    found = belief_propagation(couplings, field=field, variances="exact")
+    result = belief_propagation(couplings, field=field, variances="exact")
     exact, logs = torch.zeros_like(field), torch.full((samples,), math.nan, dtype=DOUBLE)
     for k in range(samples):
         states = fixed_points(couplings, k)
@@ -105,16 +105,16 @@ def test_marginals_and_log_sums_against_enumeration(network: Network, seed: int)
             weight = np.exp(exponent - exponent.max())
             exact[k] = torch.tensor(np.tensordot(weight / weight.sum(), states, (0, 0)))
             logs[k] = exponent.max() + math.log(weight.sum())
-    good = found.converged & logs.isfinite()
-    assert int(found.converged.sum()) >= 14
+    good = result.converged & logs.isfinite()
+    assert int(result.converged.sum()) >= 14
     assert int(good.sum()) >= 12
-    right = rms((found.m - exact)[good])
+    right = rms((result.m - exact)[good])
     assert right < 0.28
     for factors in WRONG:
         assert rms((altered(couplings, field, factors) - exact)[good]) > 1.02 * right, factors
-    excess = (found.free_entropy - logs)[good]
+    excess = (result.free_entropy - logs)[good]
     assert 0 < float(excess.mean()) < 0.6
-    assert np.corrcoef(found.free_entropy[good], logs[good])[0, 1] > 0.6
+    assert np.corrcoef(result.free_entropy[good], logs[good])[0, 1] > 0.6
 
 
 @given(networks(40, 70, 0.6), st.integers(0, 1000))
@@ -124,12 +124,12 @@ def test_amp_is_bp_along_edges_to_order_one_over_n(network: Network, seed: int) 
     couplings = draw_dense(network, seed, range(2), dtype=DOUBLE)
     field = random_fields(seed + 1, range(2), network.layers, network.n, dtype=DOUBLE)
     edges = dense_belief_propagation(couplings, field=field)
-    found = belief_propagation(couplings, field=field, variances="exact")
-    good = edges.converged & found.converged
+    result = belief_propagation(couplings, field=field, variances="exact")
+    good = edges.converged & result.converged
     assert int(good.sum()) >= 1
-    right = rms((found.m - edges.m)[good])
+    right = rms((result.m - edges.m)[good])
     assert right < 0.8 / network.n
-    assert float((found.free_entropy - edges.free_entropy)[good].abs().max()) < 0.15
+    assert float((result.free_entropy - edges.free_entropy)[good].abs().max()) < 0.15
     for factors in WRONG[:2]:
         assert rms((altered(couplings, field, factors) - edges.m)[good]) > 2 * right, factors
 
@@ -139,10 +139,10 @@ def test_amp_is_bp_along_edges_to_order_one_over_n(network: Network, seed: int) 
 def test_mean_entropy_is_the_annealed_one_up_to_a_constant(network: Network, seed: int) -> None:
     """0 < E[S] - log E[Z] < 0.5 within 4 errors, at any N: nothing of it is extensive."""
     couplings = draw_dense(network, seed, range(40), dtype=DOUBLE)
-    found = belief_propagation(couplings)
-    assert bool((found.status == Status.PARAMAGNET).all())
+    result = belief_propagation(couplings)
+    assert bool((result.status == Status.PARAMAGNET).all())
     neurons = network.n * network.layers
-    excess = found.entropy - neurons * compare.annealed_entropy(network.chain, network.n)
+    excess = result.entropy - neurons * compare.annealed_entropy(network.chain, network.n)
     error = float(excess.std()) / math.sqrt(40)
     assert -4 * error < float(excess.mean()) < 0.5 + 4 * error
 
@@ -170,11 +170,11 @@ def test_focusing_bp_against_all_centres() -> None:
     internal = []
     for k in range(3):
         one = DenseChain(couplings.matrices[k : k + 1], jd)
-        found = focus(one, y, gamma, variances="exact", first_sample=k)
-        assert bool(found.solved)
-        point = {name: float(value) for name, value in found.quantities.items()}
+        result = focus(one, y, gamma, variances="exact", first_sample=k)
+        assert bool(result.solved)
+        point = {name: float(value) for name, value in result.quantities.items()}
         states = fixed_points(couplings, k)[:, 0].astype(int)
-        near = centres @ found.state[0, 0].numpy().astype(int) >= n / 2
+        near = centres @ result.state[0, 0].numpy().astype(int) >= n / 2
         low, here, high = (
             log_sums(states, gamma + shift)[near] for shift in (-step_size, 0, step_size)
         )

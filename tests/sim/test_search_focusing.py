@@ -128,10 +128,10 @@ def test_one_replica_is_belief_propagation() -> None:
     for chain in (Chain(1, 0.4), Chain(2, 0.3, lam=0.5)):
         couplings = draw_dense(Network(60, chain), 0, range(1), dtype=torch.float64)
         beliefs = belief_propagation(couplings)
-        found = entropies(Products(couplings), beliefs.messages, 1.0, 0.7)
+        result = entropies(Products(couplings), beliefs.messages, 1.0, 0.7)
         bethe = float(beliefs.entropy) / (60 * couplings.layers)
         expected = math.log(2 * math.cosh(0.7)) + bethe
-        assert found.free_entropy == pytest.approx(expected, abs=1e-9)
+        assert result.free_entropy == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize(("layers", "lam"), [(1, None), (2, 0.3)])
@@ -144,11 +144,11 @@ def test_internal_entropy_against_tap_around_the_centre(layers: int, lam: float 
     """
     network = Network(100 // layers, Chain(layers, 0.5, lam))
     couplings = draw_dense(network, 0, range(1), dtype=torch.float64)
-    found = focus(couplings, 40, 0.8)
-    point = point_of(found)
-    assert bool(found.solved)
+    result = focus(couplings, 40, 0.8)
+    point = point_of(result)
+    assert bool(result.solved)
     assert 0 <= point.external < 0.02
-    around = local_entropy_around(couplings, found.state[0], np.linspace(0.6, 1.0, 5).tolist())
+    around = local_entropy_around(couplings, result.state[0], np.linspace(0.6, 1.0, 5).tolist())
     assert around.at(point.d) == pytest.approx(point.internal, rel=0.005)
 
 
@@ -198,12 +198,12 @@ def test_more_coupling_is_closer_and_more_replicas_choose_better_centres() -> No
 
 def test_signs_may_be_a_fixed_point() -> None:
     couplings = network(200, 0.5)
-    found = focus(couplings, 6, 1.0)
-    assert bool(found.solved)
-    s = found.state[0, 0].double()
+    result = focus(couplings, 6, 1.0)
+    assert bool(result.solved)
+    s = result.state[0, 0].double()
     margin = float((s * (couplings.matrices[0, 0] @ s) + 0.5).min())
     assert margin > 0
-    assert float(found.min_margin) == pytest.approx(margin, abs=1e-12)
+    assert float(result.min_margin) == pytest.approx(margin, abs=1e-12)
 
 
 def test_without_convergence_there_are_no_numbers() -> None:
@@ -249,13 +249,13 @@ def test_several_networks_are_those_of_one_each() -> None:
 def test_command(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["solve", "--algorithm", "fbp", "--n", "200", "--jd", ".5", "--dtype", "float64"]
     assert run([*command, "--y", "6", "--gamma", "1", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["solved"]
-    assert found["status"] == "fixed_point"
-    assert 0 < found["distance"] < 0.05
-    assert found["internal_entropy"] > 0
-    assert found["external_entropy"] > 0
-    assert found["parameters"]["gamma"] == 1
+    result = json.loads(capsys.readouterr().out)
+    assert result["solved"]
+    assert result["status"] == "fixed_point"
+    assert 0 < result["distance"] < 0.05
+    assert result["internal_entropy"] > 0
+    assert result["external_entropy"] > 0
+    assert result["parameters"]["gamma"] == 1
     assert run([*command, "--max-iterations", "1", "--json"]) == 0
     lost = json.loads(capsys.readouterr().out)
     assert lost["status"] == "cap"

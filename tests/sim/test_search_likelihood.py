@@ -67,8 +67,8 @@ def test_gradient_is_that_of_autograd(variances: str, layers: int) -> None:
     h = m.atanh()
     value = log_likelihood(h, jm, v, bonds_of(couplings)).sum()
     (expected,) = torch.autograd.grad(value, m)
-    found = gradient(Products(couplings, variances), h.detach(), jm.detach(), v.detach())
-    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-11)
+    result = gradient(Products(couplings, variances), h.detach(), jm.detach(), v.detach())
+    torch.testing.assert_close(result, expected, rtol=1e-10, atol=1e-11)
 
 
 def test_small_steps_climb() -> None:
@@ -102,13 +102,13 @@ def search(
 def test_solves_what_it_should_and_not_what_it_should_not() -> None:
     """N = 300: all of 6 at J_D = 0.7, none at 0.3; every solution holds in float64."""
     network = Network(300, Chain(1, 0.7))
-    found = search(network, 6)
-    assert bool(found.solved.all())
+    result = search(network, 6)
+    assert bool(result.solved.all())
     J = draw_dense(network, 0, range(6)).matrices[:, 0].double()
-    s = found.state[:, 0].double()
+    s = result.state[:, 0].double()
     margins = s * (torch.einsum("kij,kj->ki", J, s) + 0.7 * s)
     assert bool((margins > 0).all())
-    torch.testing.assert_close(margins.amin(1), found.min_margin, rtol=0, atol=1e-12)
+    torch.testing.assert_close(margins.amin(1), result.min_margin, rtol=0, atol=1e-12)
     below = search(Network(300, Chain(1, 0.2)), 2, cap=100)
     assert not bool(below.solved.any())
     assert bool((below.min_margin <= 0).all())
@@ -117,8 +117,8 @@ def test_solves_what_it_should_and_not_what_it_should_not() -> None:
 
 
 def test_solves_a_chain() -> None:
-    found = search(Network(60, Chain(2, 0.5, lam=0.5)), 4, cap=200)
-    assert int(found.solved.sum()) >= 3
+    result = search(Network(60, Chain(2, 0.5, lam=0.5)), 4, cap=200)
+    assert int(result.solved.sum()) >= 3
 
 
 def test_failures_have_names() -> None:
@@ -146,10 +146,10 @@ def test_no_number_is_undefined(dtype: torch.dtype) -> None:
     for jd in (-1e30, -2.0, 0.0, 5.0, 1e30):
         couplings = draw_dense(Network(20, Chain(2, jd, lam=-1.0)), 0, range(3), dtype=dtype)
         for eta in (0.3, 10.0):
-            found = optimise(couplings, Rate(eta), max_iterations=60)
-            assert bool(found.min_margin.isfinite().all())
-            assert bool(found.quantities["magnetisation"].isfinite().all())
-            assert bool(((found.min_margin > 0) == found.solved).all())
+            result = optimise(couplings, Rate(eta), max_iterations=60)
+            assert bool(result.min_margin.isfinite().all())
+            assert bool(result.quantities["magnetisation"].isfinite().all())
+            assert bool(((result.min_margin > 0) == result.solved).all())
 
 
 def test_batches_and_restarts() -> None:
@@ -169,11 +169,11 @@ def test_batches_and_restarts() -> None:
 def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--algorithm", "likelihood", "--n", "200", "--jd"]
     assert run(["solve", *options, ".8", "--eta", ".2", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["solved"]
-    assert found["min_margin"] > 0
-    assert found["parameters"]["eta"] == 0.2
-    assert found["bethe_entropy"] is None
+    result = json.loads(capsys.readouterr().out)
+    assert result["solved"]
+    assert result["min_margin"] > 0
+    assert result["parameters"]["eta"] == 0.2
+    assert result["bethe_entropy"] is None
     assert run(["solve", *options, ".8", "--eta", "0"]) == 2
     assert "eta must be above 0" in capsys.readouterr().err
     settings = {"eta": 0.3, "max_sweeps": 300, "dtype": "float32", "device": "cpu"}

@@ -20,18 +20,18 @@ SETTINGS = {"fbp": {"y": 6, "gamma": 1.0}, "dense_bp": {"max_iterations": 40}}
 def test_results_are_checked_by_hand_and_do_not_depend_on_the_batch(method: str) -> None:
     network = Network(40, Chain(1, 0.9))
     settings = SETTINGS.get(method, {})
-    found = find_fixed_point(network, method, samples=3, dtype="float64", **settings)
-    assert found.method == method
-    assert found.state.shape == (3, 1, 40)
-    s, J = found.state.double(), draw_dense(network, 0, range(3), dtype=torch.float64).matrices
+    result = find_fixed_point(network, method, samples=3, dtype="float64", **settings)
+    assert result.method == method
+    assert result.state.shape == (3, 1, 40)
+    s, J = result.state.double(), draw_dense(network, 0, range(3), dtype=torch.float64).matrices
     margins = s * (torch.einsum("klij,klj->kli", J, s) + 0.9 * s)
-    torch.testing.assert_close(found.min_margin, margins.flatten(1).amin(1))
-    assert torch.equal(found.unsatisfied, (margins <= 0).flatten(1).sum(1))
-    assert torch.equal(found.solved, found.min_margin > 0)
-    assert bool((found.attempts == 1).all())
+    torch.testing.assert_close(result.min_margin, margins.flatten(1).amin(1))
+    assert torch.equal(result.unsatisfied, (margins <= 0).flatten(1).sum(1))
+    assert torch.equal(result.solved, result.min_margin > 0)
+    assert bool((result.attempts == 1).all())
     alone = find_fixed_point(network, method, samples=range(2, 3), dtype="float64", **settings)
     for name in ("status", "iterations", "state"):
-        assert torch.equal(getattr(alone, name)[0], getattr(found, name)[2]), name
+        assert torch.equal(getattr(alone, name)[0], getattr(result, name)[2]), name
 
 
 @pytest.mark.parametrize("method", ["dynamics", "rbp", "likelihood"])
@@ -42,20 +42,20 @@ def test_own_couplings_go_in_wherever_drawn_ones_do(method: str) -> None:
     own = Network.from_array(drawn.matrices[0].numpy(), 0.6, 0.3)
     tensor = Network.from_array(drawn.matrices[0], 0.6, 0.3)
     for given in (drawn, own, tensor):
-        found = find_fixed_point(given, method)
-        assert torch.equal(found.state, wanted.state)
-        assert torch.equal(found.iterations, wanted.iterations)
+        result = find_fixed_point(given, method)
+        assert torch.equal(result.state, wanted.state)
+        assert torch.equal(result.iterations, wanted.iterations)
 
 
 def test_the_dynamics_takes_any_couplings_and_counts_its_attempts() -> None:
     diluted = Network(100, Chain(1, 0.3), rho=0.1)
-    found = find_fixed_point(diluted, samples=4, restarts=5, max_iterations=30)
+    result = find_fixed_point(diluted, samples=4, restarts=5, max_iterations=30)
     given = find_fixed_point(draw(diluted, 0, range(4)), restarts=5, max_iterations=30)
-    assert torch.equal(found.state, given.state)
-    assert found.settings["restarts"] == 5
-    failed = ~found.solved
-    assert bool((found.attempts[failed] == 6).all())
-    assert np.isin(found.status.numpy(), [Status.FIXED_POINT, Status.CYCLE, Status.CAP]).all()
+    assert torch.equal(result.state, given.state)
+    assert result.settings["restarts"] == 5
+    failed = ~result.solved
+    assert bool((result.attempts[failed] == 6).all())
+    assert np.isin(result.status.numpy(), [Status.FIXED_POINT, Status.CYCLE, Status.CAP]).all()
 
 
 def test_bad_input() -> None:

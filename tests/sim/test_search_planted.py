@@ -47,12 +47,12 @@ def test_planted_state_is_a_fixed_point(network: Network, seed: int) -> None:
 def test_neighbours_are_those_of_the_enumeration(network: Network, seed: int) -> None:
     sample = plant(network, generator(seed, 0, 0))
     couplings = (network.jd, network.lam_left, network.lam_right)
-    found = enumerate_fixed_points(sample.J, *couplings, keep_states=True)
-    counts = distances_from(found, sample.state)
+    result = enumerate_fixed_points(sample.J, *couplings, keep_states=True)
+    counts = distances_from(result, sample.state)
     assert counts[0] == 1
     assert (single_flips(sample), pair_flips(sample)) == (counts[1], counts[2])
-    other = found.states[-1]
-    near = distances_from(found, other)
+    other = result.states[-1]
+    near = distances_from(result, other)
     for distance in (1, 2):
         assert neighbours_at(sample.J, other, network, distance) == near[distance]
 

@@ -45,15 +45,15 @@ def least_margin(couplings: DenseChain, found: SearchResult, k: int) -> float:
 def test_solves_the_coupling_of_the_paper() -> None:
     """J_D = 0.35 at N = 1000: all of 6 seeds (the benchmark has N = 4000)."""
     network = Network(1000, Chain(1, 0.35))
-    found = reinforce_samples(network, 6, seed=0)
-    assert bool(found.solved.all())
-    assert int(found.iterations.max()) < 250
-    assert set(found.attempts.tolist()) == {1}
+    result = reinforce_samples(network, 6, seed=0)
+    assert bool(result.solved.all())
+    assert int(result.iterations.max()) < 250
+    assert set(result.attempts.tolist()) == {1}
     couplings = draw_dense(network, 0, range(6))
     for k in range(6):
-        margin = least_margin(couplings, found, k)
+        margin = least_margin(couplings, result, k)
         assert margin > 0
-        assert margin == pytest.approx(float(found.min_margin[k]), abs=1e-12)
+        assert margin == pytest.approx(float(result.min_margin[k]), abs=1e-12)
 
 
 def test_slower_is_better() -> None:
@@ -77,19 +77,19 @@ def test_slower_is_better() -> None:
 )
 def test_solves_chains(chain: Chain, r0: float) -> None:
     network = Network(200, chain)
-    found = reinforce_samples(network, 3, schedule=Schedule(r0, 0.01), restarts=1)
-    assert int(found.solved.sum()) >= 2
+    result = reinforce_samples(network, 3, schedule=Schedule(r0, 0.01), restarts=1)
+    assert int(result.solved.sum()) >= 2
     couplings = draw_dense(network, 0, range(3))
     for k in range(3):
-        assert (least_margin(couplings, found, k) > 0) == bool(found.solved[k])
+        assert (least_margin(couplings, result, k) > 0) == bool(result.solved[k])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_slow_reinforcement_at_large_self_coupling_does_not_collapse(dtype: str) -> None:
     """The messages shrink by (1e-1)^100 before r is large enough: they are scaled up."""
     schedule = Schedule(dr=0.003)
-    found = reinforce_samples(Network(300, Chain(1, 1.0)), 4, schedule=schedule, dtype=dtype)
-    assert bool(found.solved.all())
+    result = reinforce_samples(Network(300, Chain(1, 1.0)), 4, schedule=schedule, dtype=dtype)
+    assert bool(result.solved.all())
 
 
 def test_external_field_and_field_on_the_spins() -> None:
@@ -97,12 +97,12 @@ def test_external_field_and_field_on_the_spins() -> None:
     network = Network(400, Chain(1, 0.8))
     couplings = draw_dense(network, 0, range(2))
     external = random_fields(3, range(2), 1, 400, scale=1.0)
-    found = reinforce(couplings, external=external)
-    assert bool(found.solved.all())
+    result = reinforce(couplings, external=external)
+    assert bool(result.solved.all())
     for k in range(2):
-        s = found.state[k, 0].double()
+        s = result.state[k, 0].double()
         h = couplings.matrices[k, 0].double() @ s + 0.8 * s + external[k, 0].double()
-        assert float((s * h).min()) == pytest.approx(float(found.min_margin[k]), abs=1e-12)
+        assert float((s * h).min()) == pytest.approx(float(result.min_margin[k]), abs=1e-12)
         assert float((s * h).min()) > 0
     target = torch.where(external >= 0, 1.0, -1.0)
     pulled = reinforce(couplings, field=0.3 * target)
@@ -138,11 +138,11 @@ def test_failures_have_names() -> None:
 def test_no_number_is_undefined(dtype: torch.dtype) -> None:
     for jd in (-1e30, -2.0, 0.0, 5.0, 1e30):
         couplings = draw_dense(Network(20, Chain(2, jd, lam=-1.0)), 0, range(3), dtype=dtype)
-        found = reinforce(couplings, max_iterations=60)
-        for tensor in (found.min_margin, found.quantities["magnetisation"]):
+        result = reinforce(couplings, max_iterations=60)
+        for tensor in (result.min_margin, result.quantities["magnetisation"]):
             assert bool(tensor.isfinite().all())
-        assert bool(((found.min_margin > 0) == found.solved).all())
-        assert bool((found.state.abs() == 1).all())
+        assert bool(((result.min_margin > 0) == result.solved).all())
+        assert bool((result.state.abs() == 1).all())
 
 
 def test_restarts_only_where_needed_and_reproducibly() -> None:
@@ -191,12 +191,12 @@ def test_schedule() -> None:
 def test_algorithm_of_the_thresholds() -> None:
     settings = {"r0": 0.0, "dr": 0.01, "max_sweeps": 1000, "dtype": "float32", "device": "cpu"}
     settings |= {"algorithm": "rbp", "n": 300, "layers": 1, "rho": 1.0, "symmetric": False}
-    found = measure({**settings, "jd": 0.35, "samples": "2:6"}, 0)
+    result = measure({**settings, "jd": 0.35, "samples": "2:6"}, 0)
     whole = reinforce_samples(Network(300, Chain(1, 0.35)), 6)
-    solved = found["status"] == Status.FIXED_POINT
+    solved = result["status"] == Status.FIXED_POINT
     assert solved.tolist() == whole.solved[2:].tolist()
-    assert found["sweeps"].tolist() == whole.iterations[2:].tolist()
-    assert found["period"].tolist() == solved.astype(int).tolist()
+    assert result["sweeps"].tolist() == whole.iterations[2:].tolist()
+    assert result["period"].tolist() == solved.astype(int).tolist()
     below = measure({**settings, "jd": 0.0, "samples": "0:2"}, 0)
     assert bool((below["status"] != Status.FIXED_POINT).all())
     assert int(below["sweeps"].max()) <= 299
@@ -211,13 +211,13 @@ def solve(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
 
 def test_solve_command(capsys: pytest.CaptureFixture[str]) -> None:
     common = ("--n", "400", "--seed", "3")
-    found = solve(capsys, "--algorithm", "rbp", "--jd", ".35", "--dr", ".01", *common)
-    assert found["solved"]
-    assert found["status"] == "fixed_point"
-    assert found["min_margin"] > 0
-    assert found["overlap"] is None
-    assert found["parameters"]["dr"] == 0.01
-    assert found["parameters"]["max_iterations"] == 299
+    result = solve(capsys, "--algorithm", "rbp", "--jd", ".35", "--dr", ".01", *common)
+    assert result["solved"]
+    assert result["status"] == "fixed_point"
+    assert result["min_margin"] > 0
+    assert result["overlap"] is None
+    assert result["parameters"]["dr"] == 0.01
+    assert result["parameters"]["max_iterations"] == 299
     plain = solve(capsys, "--algorithm", "bp", "--jd", ".35", "--dtype", "float64", *common)
     assert plain["status"] == "paramagnet"
     assert not plain["solved"]

@@ -34,11 +34,11 @@ def test_unsatisfied_neurons_are_counted() -> None:
     relaxed = relax(network, samples=4, starts=3, max_sweeps=20)
     couplings = draw_dense(network, 0, range(4))
     searched = reinforce(couplings, max_iterations=40)
-    for state, found in (
+    for state, result in (
         (relaxed.state, relaxed),
         (searched.state.unsqueeze(1), searched),
     ):
         wrong = (margins(couplings, state.double()) <= 0).flatten(2).sum(-1)
-        assert torch.equal(found.unsatisfied, wrong.view(found.unsatisfied.shape))
-        assert torch.equal(found.unsatisfied == 0, found.min_margin > 0)
+        assert torch.equal(result.unsatisfied, wrong.view(result.unsatisfied.shape))
+        assert torch.equal(result.unsatisfied == 0, result.min_margin > 0)
     assert int(searched.unsatisfied.max()) > 0

@@ -98,8 +98,8 @@ def test_a_state_that_only_seemed_fixed_goes_on(monkeypatch: pytest.MonkeyPatch)
         sign_search, "least_margins", lambda c, s, *a, **k: -torch.ones(s.shape[:2])
     )
     for search in (reinforce, optimise):
-        found = search(couplings_of(0.8, samples=3), sync_interval=5, max_iterations=60)
-        assert not bool(found.solved.any())
+        result = search(couplings_of(0.8, samples=3), sync_interval=5, max_iterations=60)
+        assert not bool(result.solved.any())
 
 
 def test_focusing_does_not_depend_on_the_interval() -> None:
@@ -148,10 +148,10 @@ def test_iterations_between_syncs_do_not_wait(what: str, monkeypatch: pytest.Mon
         with Waits() as waits:
             if what == "bp":
                 start = random_fields(1, range(3), 2, 60)
-                found = belief_propagation(
+                result = belief_propagation(
                     couplings, start=start, sync_interval=1000, max_iterations=cap, tolerance=1e-30
                 )
-                assert bool((found.status == Status.CAP).all())
+                assert bool((result.status == Status.CAP).all())
             elif what == "fbp":
                 focus(couplings_of(0.05, samples=1), 4, 0.1, sync_interval=1000, max_iterations=cap)
             else:

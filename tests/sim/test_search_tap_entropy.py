@@ -43,14 +43,14 @@ def test_against_enumeration(chain: Chain, n: int) -> None:
     differences = []
     for k in range(12):
         sample, couplings = planted(network, 1, k)
-        found = local_entropy_around(couplings, sample.state, gammas, variances="exact")
+        result = local_entropy_around(couplings, sample.state, gammas, variances="exact")
         every = enumerate_fixed_points(
             sample.J, chain.jd, chain.lam_left, chain.lam_right, keep_states=True
         )
         size = sample.state.size
         overlaps = every.states.reshape(-1, size).astype(float) @ sample.state.reshape(-1)
-        assert bool((found.mutual <= 2 * found.d * (1 - found.d) + 1e-12).all())
-        columns = (found.gamma, found.d, found.entropy, found.mutual)
+        assert bool((result.mutual <= 2 * result.d * (1 - result.d) + 1e-12).all())
+        columns = (result.gamma, result.d, result.entropy, result.mutual)
         for gamma, d, entropy, mutual in zip(*columns, strict=True):
             weight = np.exp(gamma * (overlaps - size))
             weight /= weight.sum()
@@ -90,14 +90,14 @@ def test_large_fields_see_the_counts() -> None:
     J = couplings.matrices[0].double().numpy()
     one, two = (neighbours_at(J, state.numpy(), Network(400, Chain(1, 0.8)), k) for k in (1, 2))
     assert one > 100
-    found = local_entropy_around(couplings, state, np.arange(0, 3.1, 0.25), variances="exact")
-    assert found.gamma[-1] == pytest.approx(3)
-    x = np.exp(-2 * found.gamma[-1])
+    result = local_entropy_around(couplings, state, np.arange(0, 3.1, 0.25), variances="exact")
+    assert result.gamma[-1] == pytest.approx(3)
+    x = np.exp(-2 * result.gamma[-1])
     z = 1 + one * x + two * x**2
     flips = (one * x + 2 * two * x**2) / z
-    assert 400 * found.d[-1] == pytest.approx(flips, rel=0.1)
+    assert 400 * result.d[-1] == pytest.approx(flips, rel=0.1)
     entropy = np.log(z) - np.log(x) * flips
-    assert 400 * found.entropy[-1] == pytest.approx(entropy, rel=0.1)
+    assert 400 * result.entropy[-1] == pytest.approx(entropy, rel=0.1)
 
 
 @pytest.fixture(scope="module")
@@ -141,10 +141,10 @@ def test_fixed_points_of_algorithms_lie_in_denser_regions(typical: LocalEntropy)
 def test_failures() -> None:
     sample, couplings = planted(Network(200, Chain(1, 0.3)), 0)
     # An isolated fixed point: the curve ends before the field does, and says so.
-    found = local_entropy_around(couplings, sample.state, np.arange(0, 4, 0.25))
-    assert found.failed
-    assert all(why for _, why in found.failed)
-    assert bool(np.isfinite(found.entropy).all())
+    result = local_entropy_around(couplings, sample.state, np.arange(0, 4, 0.25))
+    assert result.failed
+    assert all(why for _, why in result.failed)
+    assert bool(np.isfinite(result.entropy).all())
     with pytest.raises(NotConvergedError, match="around the fixed point"):
         local_entropy_around(couplings, sample.state, [0.5], max_iterations=1)
     wrong = sample.state.copy()
@@ -169,14 +169,14 @@ def test_command(
     command = ["local-entropy", f"--{option}", source, "--n", "120", "--jd", ".9"]
     command += ["--gamma", "0:1:6", "--d", ".2,.3"]
     assert run([*command, "--out", str(out), "--plot", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found == json.loads(out.read_text())
+    result = json.loads(capsys.readouterr().out)
+    assert result == json.loads(out.read_text())
     assert out.with_suffix(".png").read_bytes()[:4] == b"\x89PNG"
-    assert found["parameters"]["reference"] == source
-    assert found["min_margin"] > 0
-    assert found["at_distance_2"] >= 0
-    assert 0 < found["entropies"][0] < found["entropies"][1] < np.log(2)
-    assert len(found["curve"]["d"]) == len(found["curve"]["entropy"]) == 6
+    assert result["parameters"]["reference"] == source
+    assert result["min_margin"] > 0
+    assert result["at_distance_2"] >= 0
+    assert 0 < result["entropies"][0] < result["entropies"][1] < np.log(2)
+    assert len(result["curve"]["d"]) == len(result["curve"]["entropy"]) == 6
     assert run(command) == 0
     assert "at_distance_1" in capsys.readouterr().out
     assert run([*command, "--plot"]) == 2

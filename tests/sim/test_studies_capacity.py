@@ -143,13 +143,13 @@ def _curve(p: np.ndarray, edge: float, width: float = 6.0) -> np.ndarray:
 
 def test_p_max_is_where_the_curve_crosses_and_its_error_is_honest() -> None:
     draw = np.random.default_rng(0)
-    found = []
+    result = []
     for again in range(30):
         p = draw.integers(40, 81, 30)
         o5 = np.minimum(_curve(p, 62.0) + draw.normal(0, 0.02, p.size), 1.0)
-        found.append(p_max(p, o5, bootstrap=60, seed=again))
-    assert all(one.status is CapacityStatus.FOUND for one in found)
-    values, errors = np.array([(one.value, one.error) for one in found]).T
+        result.append(p_max(p, o5, bootstrap=60, seed=again))
+    assert all(one.status is CapacityStatus.FOUND for one in result)
+    values, errors = np.array([(one.value, one.error) for one in result]).T
     assert abs(values.mean() - 62) < 1.0
     assert 0.5 < np.median(errors) / values.std() < 2.0
 
@@ -178,8 +178,8 @@ def test_spline_is_that_of_scipy() -> None:
 )
 def test_p_max_says_why_there_is_none(edge: float, trials: int, status: CapacityStatus) -> None:
     p = np.linspace(40, 80, trials)
-    found = p_max(p, _curve(p, edge))
-    assert (found.status, math.isnan(found.value)) == (status, True)
+    result = p_max(p, _curve(p, edge))
+    assert (result.status, math.isnan(result.value)) == (status, True)
 
 
 def test_a_few_lucky_trials_are_no_capacity() -> None:

@@ -23,9 +23,9 @@ COMMAND += ["--max-sweeps", "100", "--device", "cpu", "--jobs", "1"]
 
 def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object]:
     assert run([*arguments, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert isinstance(found, dict)
-    return found
+    result = json.loads(capsys.readouterr().out)
+    assert isinstance(result, dict)
+    return result
 
 
 def test_cap_in_force_is_the_one_reported(
@@ -80,9 +80,9 @@ def test_command_resumes_and_writes_its_files(
 def test_command_over_lambda(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["thresholds", "--n", "30", "--layers", "2", "--jd", "0", "--lam", "0,1,2"]
     arguments += ["--p", ".5", "--samples", "8", "--max-sweeps", "200", "--jobs", "1"]
-    found = answer(capsys, *arguments, "--out", str(tmp_path))
-    assert found["control"] == "lam"
-    rows = found["thresholds"]
+    result = answer(capsys, *arguments, "--out", str(tmp_path))
+    assert result["control"] == "lam"
+    rows = result["thresholds"]
     assert isinstance(rows, list)
     assert rows[0]["bound"] is None
     assert rows[0]["status"].startswith("found")

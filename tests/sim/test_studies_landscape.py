@@ -67,11 +67,11 @@ def test_a_path_adds_flips_to_flips() -> None:
 
 
 def test_identity_has_curvature_one_everywhere() -> None:
-    found = curvature(_identity, *_pairs(30, 80), TAUS, 3, generator(4))
-    assert np.allclose(found.mean, 1, atol=1e-12)
-    assert np.allclose(found.error, 0, atol=1e-12)
-    assert found.kappa_mean == (pytest.approx(1.0), pytest.approx(0.0, abs=1e-12))
-    assert found.skipped == 0
+    result = curvature(_identity, *_pairs(30, 80), TAUS, 3, generator(4))
+    assert np.allclose(result.mean, 1, atol=1e-12)
+    assert np.allclose(result.error, 0, atol=1e-12)
+    assert result.kappa_mean == (pytest.approx(1.0), pytest.approx(0.0, abs=1e-12))
+    assert result.skipped == 0
 
 
 def test_threshold_map_jumps_once_and_stays_on_the_path() -> None:
@@ -82,20 +82,20 @@ def test_threshold_map_jumps_once_and_stays_on_the_path() -> None:
 
     start, end = _pairs(60, 81)
     same = hamming(majority(start), majority(end)) == 0
-    found = curvature(majority, start, end, TAUS, 4, generator(5))
-    assert found.skipped == int(same.sum()) > 0  # one attractor for both: no path
-    assert np.allclose(found.mean, 1)
+    result = curvature(majority, start, end, TAUS, 4, generator(5))
+    assert result.skipped == int(same.sum()) > 0  # one attractor for both: no path
+    assert np.allclose(result.mean, 1)
 
 
 def test_scrambling_map_has_curvature_two() -> None:
     """Unrelated states are at distance 1/2: C = (1/2 + 1/2)/(1/2)."""
-    found = curvature(_scrambled, *_pairs(40, 60), [0.25, 0.5, 0.75], 8, generator(6))
-    mean, error = found.mean.mean(), found.mean.std() / np.sqrt(found.mean.size)
+    result = curvature(_scrambled, *_pairs(40, 60), [0.25, 0.5, 0.75], 8, generator(6))
+    mean, error = result.mean.mean(), result.mean.std() / np.sqrt(result.mean.size)
     # The ratio of a mean to a fluctuating distance is biased by its relative variance, 1/400.
     assert abs(mean - 2) < 4 * error + 2 / 400
-    kappa, _ = found.kappa_mean
+    kappa, _ = result.kappa_mean
     assert kappa > mean  # a maximum of noisy averages is biased upwards
-    assert found.kappa_deviation > 0
+    assert result.kappa_deviation > 0
 
 
 def test_constant_map_has_no_paths() -> None:
@@ -112,10 +112,10 @@ def test_trajectory_of_the_identity_is_straight() -> None:
     start, end = _pairs(6, 100)
     end = torch.where(torch.arange(100) < 60, -start, start)  # 60 sites differ: whole flips
     taus = [0.0, 0.25, 0.5, 1.0]
-    found = trajectory_distances(_identity, start, end, taus, generator(8)).numpy()
+    result = trajectory_distances(_identity, start, end, taus, generator(8)).numpy()
     wanted = np.abs(np.subtract.outer(taus, taus))
-    assert found.shape == (6, 4, 4)
-    assert np.allclose(found, wanted, atol=1e-12)
+    assert result.shape == (6, 4, 4)
+    assert np.allclose(result, wanted, atol=1e-12)
     scrambled = trajectory_distances(_scrambled, start, end, taus, generator(9)).numpy()
     assert np.allclose(np.diagonal(scrambled, axis1=1, axis2=2), 0)
     assert np.allclose(scrambled, scrambled.transpose(0, 2, 1))
@@ -134,11 +134,11 @@ def test_displacement_of_known_dynamics() -> None:
         return s  # every state is a fixed point
 
     assert (displacement(returns, states, inputs, noises, generator(1)).values == 0).all()
-    found = displacement(stays, states, inputs, noises, generator(1))
-    assert (found.values[0] == 0).all()
-    for noise, row in zip(noises, found.values, strict=True):
+    result = displacement(stays, states, inputs, noises, generator(1))
+    assert (result.values[0] == 0).all()
+    for noise, row in zip(noises, result.values, strict=True):
         assert abs(row.mean() - noise) <= 5 * np.sqrt(noise * (1 - noise) / row.size / 400)
-    median, error = found.quantile(0.5)
+    median, error = result.quantile(0.5)
     assert abs(median[1] - 0.1) < 5 * error[1] + 1 / 800
 
 

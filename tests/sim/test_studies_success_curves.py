@@ -52,8 +52,8 @@ def corrected(parameters: NDArray[np.float64], x: object, k: object, m: object) 
 @pytest.mark.parametrize(("successes", "trials"), FEW)
 def test_fit_of_few_trials_is_the_maximum(successes: list[int], trials: list[int]) -> None:
     x = couplings(len(trials))
-    found = success_curves.fit(x, np.array(successes), np.array(trials))
-    assert found.converged.all()
+    result = success_curves.fit(x, np.array(successes), np.array(trials))
+    assert result.converged.all()
     wanted = optimize.minimize(
         corrected,
         [0.5, 10],
@@ -61,7 +61,7 @@ def test_fit_of_few_trials_is_the_maximum(successes: list[int], trials: list[int
         method="Nelder-Mead",
         options={"xatol": 1e-9, "fatol": 1e-13, "maxiter": 2000},
     )
-    assert [found.centre[0], found.slope[0]] == pytest.approx(wanted.x, rel=1e-4)
+    assert [result.centre[0], result.slope[0]] == pytest.approx(wanted.x, rel=1e-4)
 
 
 def test_every_fit_of_up_to_three_trials_converges() -> None:
@@ -73,9 +73,9 @@ def test_every_fit_of_up_to_three_trials_converges() -> None:
 
 @pytest.mark.parametrize(("successes", "trials"), FEW)
 def test_few_trials_give_a_status(successes: list[int], trials: list[int]) -> None:
-    found = crossing(couplings(len(trials)), successes, trials)
-    assert found.value is None
-    assert str(found.status).startswith("none: ")
+    result = crossing(couplings(len(trials)), successes, trials)
+    assert result.value is None
+    assert str(result.status).startswith("none: ")
 
 
 @pytest.mark.parametrize("failing", ["data", "resample"])
@@ -83,18 +83,18 @@ def test_a_fit_that_fails_is_unresolved(failing: str, monkeypatch: pytest.Monkey
     fit = success_curves.fit
 
     def lame(x: NDArray[np.float64], k: NDArray[np.float64], m: NDArray[np.float64]) -> object:
-        found = fit(x, k, m)
-        converged = found.converged.copy()
+        result = fit(x, k, m)
+        converged = result.converged.copy()
         if (len(converged) > 1) == (failing == "resample"):
             converged[0] = False
-        return replace(found, converged=converged)
+        return replace(result, converged=converged)
 
     counts = np.round(60 * special.expit((GRID - 0.6) / 0.05))
     assert crossing(GRID, counts, np.full(13, 60)).status is CrossingStatus.FOUND
     monkeypatch.setattr(success_curves, "fit", lame)
-    found = crossing(GRID, counts, np.full(13, 60))
-    assert found.status is CrossingStatus.UNRESOLVED
-    assert found.value is None
+    result = crossing(GRID, counts, np.full(13, 60))
+    assert result.status is CrossingStatus.UNRESOLVED
+    assert result.value is None
 
 
 def test_command_with_one_sample(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,9 +139,9 @@ def test_the_error_covers_the_bias_of_a_curve_that_is_not_symmetric() -> None:
     # 1 - 2^(-exp((x - 0.618)/w)) is 1/2 at 0.618, but its logistic fit has another middle.
     p = 1 - np.exp2(-np.exp((GRID - 0.618) / 0.05))
     generator = np.random.default_rng(1)
-    found = [crossing(GRID, generator.binomial(100, p), np.full(13, 100)) for _ in range(60)]
-    value = np.array([c.value for c in found], dtype=float)
-    error = np.array([c.error for c in found], dtype=float)
+    result = [crossing(GRID, generator.binomial(100, p), np.full(13, 100)) for _ in range(60)]
+    value = np.array([c.value for c in result], dtype=float)
+    error = np.array([c.error for c in result], dtype=float)
     assert np.mean(np.abs(value - 0.618) < 2 * error) > 0.75
 
 
@@ -167,6 +167,6 @@ def test_one_success_has_a_median_without_an_error() -> None:
 
 def test_fractions_of_states_and_of_counts_have_one_error() -> None:
     for k, m in ((0, 1), (1, 1), (3, 20), (20, 20)):
-        found = torch.arange(m)[:, None] < k
+        result = torch.arange(m)[:, None] < k
         value, error = fraction(k, m)
-        assert fraction_of_states(found) == pytest.approx((float(value), float(error)), abs=1e-14)
+        assert fraction_of_states(result) == pytest.approx((float(value), float(error)), abs=1e-14)

@@ -80,9 +80,9 @@ def test_what_is_no_parameter_is_refused() -> None:
 
 def test_uncoupled_layers_do_not_see_each_other() -> None:
     """At lambda = 0 two layers are two cores: kappa and couplings are those of one layer."""
-    found = two_layers({**POINT, "lam": 0.0, "looks": [0]}, 3)
-    assert set(found) == set(trained({**POINT, "looks": [0]}, 3))
-    assert abs(found["symmetry_level"][0]) < 0.05
+    result = two_layers({**POINT, "lam": 0.0, "looks": [0]}, 3)
+    assert set(result) == set(trained({**POINT, "looks": [0]}, 3))
+    assert abs(result["symmetry_level"][0]) < 0.05
     with pytest.raises(KeyError):
         two_layers(POINT, 3)
 
@@ -102,18 +102,18 @@ def test_a_linear_classifier_on_the_inputs_agrees_with_another_one() -> None:
 
 
 def test_the_mean_over_networks_has_the_error_of_spread_and_measurement() -> None:
-    found = xr.Dataset(
+    result = xr.Dataset(
         {
             "a": (("n", "replica"), [[1.0, 3.0], [5.0, np.nan]]),
             "a_error": (("n", "replica"), [[0.1, 0.3], [0.1, np.nan]]),
         },
         {"n": [10, 20], "replica": [0, 1]},
     )
-    data = over_replicas(found, {"a": "something"})
+    data = over_replicas(result, {"a": "something"})
     assert data["a"].values[0] == 2.0
     assert data["a_error"].values[0] == pytest.approx(np.hypot(1.0, 0.2))
     assert np.isnan(data["a"].values[1])  # a network that is missing is not left out in silence
-    one = over_replicas(found.isel(replica=[0]), {"a": "something"})
+    one = over_replicas(result.isel(replica=[0]), {"a": "something"})
     assert one["a_error"].values.tolist() == [0.1, 0.1]
 
 
@@ -140,11 +140,11 @@ def test_without_couplings_paths_are_straight_and_kicks_are_forgotten() -> None:
     state = initialise(parameters, 100, 10, 0)
     state.couplings.matrices.zero_()  # type: ignore[union-attr]
     samples = load("entangled-mnist").train.first(200)
-    found = survey(parameters, state, samples, Survey(10, 4, 2, 20, (0.5,)), 0)
-    assert found["displacement_q75"].tolist() == [0.0]
-    assert found["curvature"].min() >= 1
-    assert np.allclose(np.diag(found["trajectory"]), 0)
-    assert found["trajectory"][0, -1] == pytest.approx(1)
+    result = survey(parameters, state, samples, Survey(10, 4, 2, 20, (0.5,)), 0)
+    assert result["displacement_q75"].tolist() == [0.0]
+    assert result["curvature"].min() >= 1
+    assert np.allclose(np.diag(result["trajectory"]), 0)
+    assert result["trajectory"][0, -1] == pytest.approx(1)
 
 
 @pytest.mark.parametrize("labels", [range(10), [3] * 10])
@@ -159,10 +159,10 @@ def test_patterns_that_cannot_be_compared_by_label(labels: Sequence[int]) -> Non
 
 def test_similarities_of_two_labels() -> None:
     a, b = torch.ones(8), torch.cat([torch.ones(4), -torch.ones(4)])
-    found = similarities(torch.stack([a, a, b, b]), torch.tensor([0, 0, 1, 1]))
-    assert found["similarity_within"] == 1
-    assert found["similarity_between"] == 0.5
-    assert found["similarity_mean"] == pytest.approx((4 * 1 + 8 * 0.5) / 12)
+    result = similarities(torch.stack([a, a, b, b]), torch.tensor([0, 0, 1, 1]))
+    assert result["similarity_within"] == 1
+    assert result["similarity_between"] == 0.5
+    assert result["similarity_mean"] == pytest.approx((4 * 1 + 8 * 0.5) / 12)
 
 
 def test_the_command_surveys_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -174,11 +174,11 @@ def test_the_command_surveys_a_run(tmp_path: Path, capsys: pytest.CaptureFixture
     picture = tmp_path / "picture.png"
     arguments = ["landscape", "--from", str(folder), *few, "--json", "--plot", str(picture)]
     assert run(arguments) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["epoch"] == 1
-    assert found["before_curvature_mean"] >= 1
-    assert found["before_curvature_mean"] != found["after_curvature_mean"]
-    assert len(found["after_displacement_median"]) == 6
+    result = json.loads(capsys.readouterr().out)
+    assert result["epoch"] == 1
+    assert result["before_curvature_mean"] >= 1
+    assert result["before_curvature_mean"] != result["after_curvature_mean"]
+    assert len(result["after_displacement_median"]) == 6
     assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     assert run(["landscape"]) == 2
     assert "from must be the folder of a run" in capsys.readouterr().err

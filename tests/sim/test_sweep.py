@@ -41,11 +41,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def points(directory: Path) -> dict[str, Any]:
     """Parameters, seeds and values of the files, without times and hosts."""
-    found = {}
+    result = {}
     for file in (directory / "points").iterdir():
         content = json.loads(file.read_text())["content"]
-        found[file.name] = content["parameters"], content["seed"], content["values"]
-    return found
+        result[file.name] = content["parameters"], content["seed"], content["values"]
+    return result
 
 
 def evaluated(log: Path) -> Counter[tuple[str, str]]:
@@ -324,11 +324,11 @@ def test_gpus_are_dealt_out_to_processes(
     grid = Grid.product({"x": range(3)}, {"folder": str(here), "processes": len(gpus)})
     wanted = Sweep("place", 1, "tests.sweep_points:place", grid)
     run_sweep(wanted, tmp_path / "out", Local(1 if device == "cpu" else None, device))
-    found = collect(tmp_path / "out", wanted)
-    assert {*found["gpu"].values.tolist()} == gpus
-    assert {*found["where"].values.tolist()} == {device}
-    assert len({*found["process"].values.tolist()}) == len(gpus)
-    assert found.attrs["device"] == device
+    result = collect(tmp_path / "out", wanted)
+    assert {*result["gpu"].values.tolist()} == gpus
+    assert {*result["where"].values.tolist()} == {device}
+    assert len({*result["process"].values.tolist()}) == len(gpus)
+    assert result.attrs["device"] == device
 
 
 def test_which_points_use_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,10 +125,10 @@ def test_complex_external_fields_are_refused() -> None:
 
 
 def test_one_check_wherever_states_come_in() -> None:
-    found = enumerate_fixed_points(np.zeros((3, 3)), 0.5, keep_states=True)
-    assert distances_from(found, torch.tensor([1, 1, -1])).tolist() == [1, 3, 3, 1]
+    result = enumerate_fixed_points(np.zeros((3, 3)), 0.5, keep_states=True)
+    assert distances_from(result, torch.tensor([1, 1, -1])).tolist() == [1, 3, 3, 1]
     with pytest.raises(InvalidInputError, match="got 255"):
-        distances_from(found, np.array([1, 1, 255], dtype=np.uint8))
+        distances_from(result, np.array([1, 1, 255], dtype=np.uint8))
     with pytest.raises(InvalidInputError, match="x must be real numbers"):
         tensor_of("x", [[1, 2], [3]])  # type: ignore[list-item]
 

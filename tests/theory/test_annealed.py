@@ -40,9 +40,9 @@ def chain_of(layers: float, jd: str, left: str, right: str) -> Chain:
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("tier", [Tier.CERTIFIED, Tier.VERIFIED])
 def test_reference_values(chain: Chain, value: str, route: str, tier: Tier) -> None:
-    found = entropy(chain, 30, route=route, tier=tier)  # type: ignore[arg-type]
-    assert str(found).split(" ")[0] == value
-    assert found.tier is tier
+    result = entropy(chain, 30, route=route, tier=tier)  # type: ignore[arg-type]
+    assert str(result).split(" ")[0] == value
+    assert result.tier is tier
 
 
 @given(depths, couplings, couplings, couplings)

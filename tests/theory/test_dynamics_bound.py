@@ -44,9 +44,9 @@ def test_inverse(n: int, p: float) -> None:
     J = jd_for_failure(n, p, 25)
     with mpmath.workdps(60):
         tail = mpmath.ncdf(-J.value)
-        found = -mpmath.expm1(n * mpmath.log1p(-2 * tail))
+        result = -mpmath.expm1(n * mpmath.log1p(-2 * tail))
         slope = 2 * n * mpmath.npdf(J.value)
-        assert abs(found - mpmath.mpf(repr(p))) <= 2 * slope * J.error
+        assert abs(result - mpmath.mpf(repr(p))) <= 2 * slope * J.error
 
 
 def test_exceedance_against_sampling() -> None:

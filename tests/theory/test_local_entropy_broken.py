@@ -68,15 +68,15 @@ def plain(jd: float, d: float, y: float, qhat1: float, q0: float, qhat0: float) 
 
 @pytest.mark.parametrize("point", POINTS)
 def test_it_is_the_four_fold_integral(point: tuple[float, ...]) -> None:
-    found = broken_moments(*point, 2)
-    values = [found.phi, found.mean_log, found.overlap1, found.overlap0]
+    result = broken_moments(*point, 2)
+    values = [result.phi, result.mean_log, result.overlap1, result.overlap0]
     assert values == pytest.approx(plain(*point), abs=3e-7)
 
 
 @pytest.mark.parametrize("point", POINTS)
 def test_the_stated_derivatives_are_those_of_phi(point: tuple[float, ...]) -> None:
     _jd, d, y, qhat1, q0, qhat0 = point
-    found = broken_moments(*point, 2)
+    result = broken_moments(*point, 2)
 
     def slope(place: int) -> float:
         step = 1e-4 * point[place]
@@ -89,14 +89,14 @@ def test_the_stated_derivatives_are_those_of_phi(point: tuple[float, ...]) -> No
         return (a - 8 * b + 8 * c - e) / (12 * step)
 
     q1 = 1 - 2 * d
-    assert slope(3) == pytest.approx((y - 1) / 2 * (found.overlap1 - q1), abs=1e-9)
-    assert slope(5) == pytest.approx(y / 2 * (q0 - found.overlap0), abs=1e-8)
-    assert slope(4) == pytest.approx(y / 2 * (qhat0 - found.force0), abs=1e-9)
-    assert slope(1) == pytest.approx((y - 1) * (qhat1 - found.force1), abs=1e-8)
-    assert slope(1) == pytest.approx(found.slope, abs=1e-8)
+    assert slope(3) == pytest.approx((y - 1) / 2 * (result.overlap1 - q1), abs=1e-9)
+    assert slope(5) == pytest.approx(y / 2 * (q0 - result.overlap0), abs=1e-8)
+    assert slope(4) == pytest.approx(y / 2 * (qhat0 - result.force0), abs=1e-9)
+    assert slope(1) == pytest.approx((y - 1) * (qhat1 - result.force1), abs=1e-8)
+    assert slope(1) == pytest.approx(result.slope, abs=1e-8)
     # S_E = -y^2 d phi/dy and S_I = phi - S_E/y
-    assert -y * y * slope(2) == pytest.approx(found.external, abs=1e-7)
-    assert found.internal == pytest.approx(found.phi - found.external / y, abs=1e-12)
+    assert -y * y * slope(2) == pytest.approx(result.external, abs=1e-7)
+    assert result.internal == pytest.approx(result.phi - result.external / y, abs=1e-12)
 
 
 def test_without_q0_it_is_the_functional_of_q0_zero() -> None:
@@ -122,7 +122,7 @@ def test_at_y_1_it_is_the_replica_symmetric_functional(jd: float) -> None:
 def test_strong_self_coupling_counts_all_configurations() -> None:
     # J -> infinity: P = 1, free spins in the fields h alone.
     d, y, qhat1, qhat0, q0 = 0.2, 3.0, 0.7, 0.3, 0.1
-    found = broken_moments(60.0, d, y, qhat1, q0, qhat0, 2)
+    result = broken_moments(60.0, d, y, qhat1, q0, qhat0, 2)
     t = np.arange(-14, 14, 0.05)
     w = np.exp(-0.5 * t * t)
     w = w / w.sum()
@@ -130,8 +130,8 @@ def test_strong_self_coupling_counts_all_configurations() -> None:
         (2 * np.cosh(math.sqrt(qhat0) * t[:, None] + math.sqrt(qhat1 - qhat0) * t)) ** y @ w
     )
     expected = -qhat1 * d - y / 2 * (qhat1 * (1 - 2 * d) - qhat0 * q0) + float(w @ inner) / y
-    assert found.phi == pytest.approx(expected, abs=1e-12)
-    assert found.force0 == pytest.approx(0.0, abs=1e-12)
+    assert result.phi == pytest.approx(expected, abs=1e-12)
+    assert result.force0 == pytest.approx(0.0, abs=1e-12)
 
 
 def test_the_saddle_at_a_tenth() -> None:
@@ -231,13 +231,13 @@ def test_bad_arguments() -> None:
 
 def test_the_command_line_has_the_branch(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["ystar", "--jd", ".1", "--d", ".1", "--q0", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert float(found["q0"]["value"]) == pytest.approx(0.164431, abs=1e-6)
-    assert found["change"].keys() == {"value", "error", "tier", "method"}
+    result = json.loads(capsys.readouterr().out)
+    assert float(result["q0"]["value"]) == pytest.approx(0.164431, abs=1e-6)
+    assert result["change"].keys() == {"value", "error", "tier", "method"}
     assert run(["local-entropy", "--jd", ".1", "--d", ".1", "--y", "3", "--q0", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["q0"]["value"] == "0"
-    assert float(found["phi"]["value"]) == pytest.approx(0.03282716839, abs=1e-10)
+    result = json.loads(capsys.readouterr().out)
+    assert result["q0"]["value"] == "0"
+    assert float(result["phi"]["value"]) == pytest.approx(0.03282716839, abs=1e-10)
     for words in (["--digits", "20"], ["--layers", "2", "--lam", ".1"]):
         assert run(["ystar", "--jd", ".1", "--d", ".1", "--q0", *words]) == 2
         assert capsys.readouterr().err.count("\n") == 1

@@ -65,9 +65,9 @@ def test_errors_hold_at_many_replicas() -> None:
     chain, d, y = Chain("inf", 0.0, 0.5), 0.01, 18
     known = replicated_entropy(chain, d, y)
     start = np.array([float(known.qhat[0].value)])
-    found = refine_saddle(functional(chain), d, float(y), start, 1e-6)
-    assert found.level == 2
-    assert abs(found.moments.phi - float(known.phi.value)) < found.phi_error
+    result = refine_saddle(functional(chain), d, float(y), start, 1e-6)
+    assert result.level == 2
+    assert abs(result.moments.phi - float(known.phi.value)) < result.phi_error
 
 
 def test_one_replica_says_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,15 +94,15 @@ def test_errors_of_sampling_hold_at_eight_replicas() -> None:
     truth = [float(known.phi.value), float(replicated_internal(known).value), *[2 * d] * 3]
     pulls = []
     for seed in range(20):
-        found = sample(chain, d, y, qhat, seed=seed, points=2**8)
-        estimates = (found.phi, found.internal, *found.one_minus_m2)
+        result = sample(chain, d, y, qhat, seed=seed, points=2**8)
+        estimates = (result.phi, result.internal, *result.one_minus_m2)
         pulls.append(
             [(float(e.value) - t) / float(e.error) for e, t in zip(estimates, truth, strict=True)]
         )
     # Student's t of 15 degrees of freedom has an rms of 1.07; the error of the rms is about 0.15.
     assert 0.7 < np.sqrt(np.mean(np.square(pulls), axis=0)).max() < 1.5
     assert np.abs(pulls).max() < 5
-    assert float(found.phi.error) < 6e-5
+    assert float(result.phi.error) < 6e-5
 
 
 @pytest.mark.parametrize(
@@ -153,10 +153,10 @@ def least_phi(chain: Chain, d: float) -> float:
         phis.append(replicas.phi(qhat))
     fit = BarycentricInterpolator(np.log(integers), phis)
     ends = (math.log(7), math.log(10))
-    found = optimize.minimize_scalar(
+    result = optimize.minimize_scalar(
         lambda x: float(fit(x)), bounds=ends, method="bounded", options={"xatol": 1e-9}
     )
-    return float(found.fun)
+    return float(result.fun)
 
 
 @pytest.mark.parametrize(

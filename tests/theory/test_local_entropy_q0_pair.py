@@ -47,7 +47,7 @@ def test_the_second_derivatives_are_those_of_the_shifted_integral(chain: Chain) 
     d, y = 0.3, 3.0
     qhat = saddle(chain, d, y)
     A, K, Gamma = second_order(chain, d, y, qhat, 3)
-    found = np.block([[A, K], [K.T, Gamma]])
+    result = np.block([[A, K], [K.T, Gamma]])
     step = 0.02
     zero = shifted_integral(chain, d, y, qhat, np.zeros(4))
     for a, b in product(range(4), repeat=2):
@@ -61,7 +61,7 @@ def test_the_second_derivatives_are_those_of_the_shifted_integral(chain: Chain) 
                 shift = k * (sign_a * one + sign_b * two)
                 mixed += sign_a * sign_b * shifted_integral(chain, d, y, qhat, shift)
             values.append(mixed / (4 * (k * step) ** 2))
-        assert (4 * values[0] - values[1]) / 3 / zero == pytest.approx(found[a, b], abs=2e-5)
+        assert (4 * values[0] - values[1]) / 3 / zero == pytest.approx(result[a, b], abs=2e-5)
     # At the saddle the diagonal of A is known: y + y (y - 1) q1.
     assert np.diag(A) == pytest.approx(y + y * (y - 1) * (1 - 2 * d), abs=1e-9)
 

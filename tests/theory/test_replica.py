@@ -128,13 +128,13 @@ def test_small_q_expansion_one_layer() -> None:
     for jd in (0.0, 0.1, 0.8):
         x = float(r(jd)) ** 2
         exact = 0.25 * ((1 - x) ** 2 - jd**2 * x)
-        found = second_order(Chain(1, jd), (0.004, 0.008, 0.012))
-        assert found == pytest.approx(exact, abs=2e-6)
+        result = second_order(Chain(1, jd), (0.004, 0.008, 0.012))
+        assert result == pytest.approx(exact, abs=2e-6)
 
 
 def test_small_q_expansion_two_layers() -> None:
-    found = second_order(Chain(2, 0.1, 0.5), (0.006, 0.012, 0.018))
-    assert found == pytest.approx(0.06790235895619553, abs=5e-6)
+    result = second_order(Chain(2, 0.1, 0.5), (0.006, 0.012, 0.018))
+    assert result == pytest.approx(0.06790235895619553, abs=5e-6)
 
 
 def test_symmetries() -> None:
@@ -166,8 +166,8 @@ def test_steps_follow_q_to_one() -> None:
 @pytest.mark.parametrize("qhat", [0.0, 0.5, 30.0])
 def test_response_is_bounded(qhat: float) -> None:
     for chain, q in ((Chain(1, -0.3), [0.9]), (TWO_LAYERS, [0.5, 0.6])):
-        found = averages(chain, q, [qhat] * len(q), 1.5)
-        assert np.all(found.force < force_bound(chain, q))
+        result = averages(chain, q, [qhat] * len(q), 1.5)
+        assert np.all(result.force < force_bound(chain, q))
 
 
 def test_bad_input() -> None:
@@ -197,18 +197,18 @@ def test_bad_input() -> None:
 
 @pytest.mark.parametrize("jd", [0.0, 0.1, 0.5, 1.0, -0.17])
 def test_no_other_saddle_where_zero_is_stable(jd: float) -> None:
-    found = search_saddles(Chain(1, jd), q_range=(0.002, 0.97), points=20)
-    assert found.saddles == ()
-    assert found.unsolved == 0
-    assert found.closest > 1e-3
-    assert "q in [0.002, 0.97], 20 points" in found.region
+    result = search_saddles(Chain(1, jd), q_range=(0.002, 0.97), points=20)
+    assert result.saddles == ()
+    assert result.unsolved == 0
+    assert result.closest > 1e-3
+    assert "q in [0.002, 0.97], 20 points" in result.region
 
 
 @pytest.mark.parametrize(("jd", "q"), [(-0.19, 0.0305319750), (-0.25, 0.1935866434)])
 def test_the_search_finds_the_saddle_beyond_the_instability(jd: float, q: float) -> None:
     """Below J_D = -0.1784 a saddle leaves q = 0: the search can fail, and here it does not."""
-    found = search_saddles(Chain(1, jd), q_range=(0.005, 0.9), points=14)
-    (saddle,) = found.saddles
+    result = search_saddles(Chain(1, jd), q_range=(0.005, 0.9), points=14)
+    (saddle,) = result.saddles
     assert saddle.q[0] == pytest.approx(q, abs=1e-8)
     assert saddle.residual < 1e-8
     assert float(saddle.value) < float(entropy(Chain(1, jd)))
@@ -224,20 +224,20 @@ def test_the_saddle_grows_linearly_from_the_instability() -> None:
 
 
 def test_two_layers_none_where_stable() -> None:
-    found = search_saddles(Chain(2, 0.1, 0.5), q_range=(0.02, 0.7), points=5)
-    assert found.saddles == ()
-    assert found.unsolved == 0
-    assert found.points == 25
+    result = search_saddles(Chain(2, 0.1, 0.5), q_range=(0.02, 0.7), points=5)
+    assert result.saddles == ()
+    assert result.unsolved == 0
+    assert result.points == 25
 
 
 def test_two_layers_decoupled_is_one_layer() -> None:
-    found = search_saddles(Chain(2, -0.25, 0), q_range=(0.05, 0.5), points=4)
-    assert any(s.q == pytest.approx((0.1935866434,) * 2, abs=1e-6) for s in found.saddles)
+    result = search_saddles(Chain(2, -0.25, 0), q_range=(0.05, 0.5), points=4)
+    assert any(s.q == pytest.approx((0.1935866434,) * 2, abs=1e-6) for s in result.saddles)
 
 
 def test_two_coupled_layers_beyond_the_instability() -> None:
     chain = Chain(2, -0.25, lam_left=0.2, lam_right=0.1)
-    found = search_saddles(chain, q_range=(0.05, 0.5), points=4)
-    (saddle,) = found.saddles
+    result = search_saddles(chain, q_range=(0.05, 0.5), points=4)
+    (saddle,) = result.saddles
     assert saddle.q == pytest.approx((0.163564087673, 0.140545172770), abs=1e-8)
     assert saddle.residual < 1e-8

@@ -23,7 +23,7 @@ couplings = st.decimals(-3, 3, places=2).map(str)
 def test_chain_averages_against_brute_force(layers: int, jd: str, left: str, right: str) -> None:
     chain = Chain(layers, jd, lam_left=left, lam_right=right)
     numbers = MPArithmetic(30)
-    found = chain_averages(chain, numbers)
+    result = chain_averages(chain, numbers)
     spins = np.array(list(product((1, -1), repeat=layers)))
     padded = np.pad(spins, ((0, 0), (1, 1)))
     with mpmath.workdps(30):
@@ -49,14 +49,14 @@ def test_chain_averages_against_brute_force(layers: int, jd: str, left: str, rig
         for a in range(layers):
             for b in range(layers):
                 pair = [int(s[a] * s[b]) for s in spins]
-                assert abs(found.ss[a][b] - mean(pair)) < 1e-25
+                assert abs(result.ss[a][b] - mean(pair)) < 1e-25
                 one = [p * r[b] for p, r in zip(pair, ratios, strict=True)]
-                assert abs(found.ssr[a][b] - mean(one)) < 1e-25
+                assert abs(result.ssr[a][b] - mean(one)) < 1e-25
                 if a == b:
                     two = [x[a] * r[a] for x, r in zip(v, ratios, strict=True)]
                 else:
                     two = [p * r[a] * r[b] for p, r in zip(pair, ratios, strict=True)]
-                assert abs(found.ssrr[a][b] - mean(two)) < 1e-25
+                assert abs(result.ssrr[a][b] - mean(two)) < 1e-25
 
 
 def core_coefficient(J: mpmath.mpf) -> mpmath.mpf:
@@ -94,9 +94,9 @@ def test_closed_forms_of_one_and_two_layers(jd: str, lam: str) -> None:
 
 def test_reference_coefficient() -> None:
     # From the project's theory notes: two derivations of the L = 2 ratio A/B.
-    found = theory.stability(Chain(2, "0.1", "0.5"), 25)
-    assert str(found.coefficient).startswith("0.06790235895619553526494295 ±")
-    assert found.stable
+    result = theory.stability(Chain(2, "0.1", "0.5"), 25)
+    assert str(result.coefficient).startswith("0.06790235895619553526494295 ±")
+    assert result.stable
 
 
 @given(st.integers(1, 7), couplings, couplings, couplings)
@@ -116,8 +116,8 @@ def test_certified_and_verified_eigenvalues_agree_with_numpy(
 
 
 def test_independent_layers_share_one_eigenvalue() -> None:
-    found = theory.stability(Chain(4, "0.1", 0), 20).eigenvalues
-    assert all(abs(e.value - found[0].value) <= e.error + found[0].error for e in found)
+    result = theory.stability(Chain(4, "0.1", 0), 20).eigenvalues
+    assert all(abs(e.value - result[0].value) <= e.error + result[0].error for e in result)
 
 
 @pytest.mark.parametrize("tier", [Tier.CERTIFIED, Tier.VERIFIED])
@@ -148,6 +148,6 @@ def test_bad_input() -> None:
 @pytest.mark.parametrize("tier", [Tier.CERTIFIED, Tier.VERIFIED])
 def test_strong_couplings_keep_their_digits(lam: int, tier: Tier) -> None:
     # C is singular to hundreds of digits there; locked layers behave as one with M = 1/3 a mode.
-    found = theory.stability(Chain(3, 0, lam), 15, tier=tier)
-    assert all(eigenvalue.digits >= 15 for eigenvalue in found.eigenvalues)
-    assert abs(found.eigenvalues[0].value - 1 / 3) < 1e-14
+    result = theory.stability(Chain(3, 0, lam), 15, tier=tier)
+    assert all(eigenvalue.digits >= 15 for eigenvalue in result.eigenvalues)
+    assert abs(result.eigenvalues[0].value - 1 / 3) < 1e-14

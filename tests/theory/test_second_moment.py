@@ -71,35 +71,35 @@ def test_decoupled_layers_add() -> None:
 
 def test_zero_dominates_with_fixed_points_and_the_corner_without() -> None:
     for chain in (Chain(1, 0.5), Chain(1, 3), Chain(2, 0.1, 0.5)):
-        found = maximum(chain)
+        result = maximum(chain)
         log_z = chain.finite_layers * float(entropy(chain))
-        assert found.at_zero
-        assert found.value.contains(2 * log_z)
-        assert found.margin == pytest.approx(log_z, abs=1e-12)  # the corner s' = s
+        assert result.at_zero
+        assert result.value.contains(2 * log_z)
+        assert result.margin == pytest.approx(log_z, abs=1e-12)  # the corner s' = s
     for jd in (-0.05, -0.3, -1.0):
-        found = maximum(Chain(1, jd))
-        assert found.q == (1.0,)
-        assert not found.at_zero
-        assert found.value.contains(float(entropy(Chain(1, jd))))
+        result = maximum(Chain(1, jd))
+        assert result.q == (1.0,)
+        assert not result.at_zero
+        assert result.value.contains(float(entropy(Chain(1, jd))))
 
 
 def test_a_tie_is_reported_as_one() -> None:
-    found = maximum(Chain(1, 0))
-    assert found.at_zero
-    assert found.margin < 1e-14
-    assert found.runner_up == (1.0,)
+    result = maximum(Chain(1, 0))
+    assert result.at_zero
+    assert result.margin < 1e-14
+    assert result.runner_up == (1.0,)
 
 
 def test_a_partial_corner_can_be_the_runner_up_and_is_not_at_zero_elsewhere() -> None:
     """With one layer clamped the other settles at q != 0, above the corner (0, 1)."""
     chain = Chain(2, 0.3, lam_left=0.4, lam_right=-0.6)
-    found = maximum(chain)
-    assert found.runner_up[1] == 1
-    assert 0.3 < abs(found.runner_up[0]) < 0.6
+    result = maximum(chain)
+    assert result.runner_up[1] == 1
+    assert 0.3 < abs(result.runner_up[0]) < 0.6
     value, q = face_maximum(chain, (0, 1))
-    assert value == pytest.approx(float(found.value) - found.margin, abs=1e-9)
+    assert value == pytest.approx(float(result.value) - result.margin, abs=1e-9)
     assert value > float(exponent(chain, (0, 1))) + 0.01
-    assert abs(q[0]) == pytest.approx(abs(found.runner_up[0]), abs=1e-3)
+    assert abs(q[0]) == pytest.approx(abs(result.runner_up[0]), abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,9 @@ def test_large_overlaps_can_win_with_positive_entropy_and_a_stable_zero(
 ) -> None:
     assert float(entropy(chain)) > 0
     assert stability(chain).stable
-    found = maximum(chain)
-    assert not found.at_zero
-    assert found.q == pytest.approx(q, abs=1e-3)
+    result = maximum(chain)
+    assert not result.at_zero
+    assert result.q == pytest.approx(q, abs=1e-3)
     with pytest.raises(OutsideValidityError, match="not dominated"):
         ratio_limit(chain)
     assert float(ratio_limit(chain, check=False)) > 1
