@@ -35,7 +35,7 @@ a universal function :math:`w(n)`, and
     J_{50}(N) = J_{dyn} - 2\rho\sqrt{n_{50}(T)/N} + O(1/N), \quad T\, w(n_{50}) = \ln 2 .
 
 :math:`w(n) \simeq e^{-\alpha - \beta n}`. A Poisson number of flips would give :math:`\beta = 1`;
-:math:`\beta` is near 0.12 because n(t) sets the size of the next steps and with it n(t+1).
+:math:`\beta` is near 0.14 because n(t) sets the size of the next steps and with it n(t+1).
 Corrections to all this are of relative order :math:`N^{-1/2}`.
 """
 
@@ -61,6 +61,9 @@ Floats = NDArray[np.float64]
 #: Flip rates at which the coupling is solved for: one layer, and chains.
 _RATES_OF_ONE = (0.08, 0.04, 0.02, 0.01)
 _RATES = (0.03, 0.015, 0.008, 0.004)
+
+#: Iterations averaged at each; the extrapolation of chains has the larger error in any case.
+_ITERATIONS_OF_ONE, _ITERATIONS = 20, 6
 
 #: Couplings are searched up to this one.
 _STRONGEST = 4.0
@@ -151,6 +154,7 @@ def freezing_point(
             p=rate,
             seed=child,
             repetitions=repetitions,
+            iterations=_ITERATIONS_OF_ONE if layers == 1 else _ITERATIONS,
             continuous=continuous,
         )
         states.append(state)
@@ -427,7 +431,7 @@ class StoppingLaw:
 
 @cache
 def stopping_law(p: float = 1.0, seed: int = 0, repetitions: int = 40) -> StoppingLaw:
-    """Measure w(n) on the half-line of walkers and fit its exponential law; some 30 CPU-seconds."""
+    """Measure w(n) on the half-line of walkers and fit its exponential law; about a CPU-minute."""
     if p != 1:
         raise InvalidInputError("p", p, "1: masked networks are not covered by the law")
     generator = np.random.default_rng(checks.integer("seed", seed, 0))

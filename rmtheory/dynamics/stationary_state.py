@@ -63,7 +63,7 @@ Floats = NDArray[np.float64]
 Paths = NDArray[np.float32]
 
 #: c is kept up to this time, in units of 1/f; twice as far where it has not decayed there.
-_MEMORY, _LONGEST_MEMORY = 4.0, 64.0
+_MEMORY, _LONGEST_MEMORY = 4.0, 16.0
 
 #: Correlations at the end of the memory that are taken for 0.
 _DECAYED = 0.03
@@ -186,20 +186,27 @@ def stationary(
     solved: list[float] = []
     responses: list[float] = []
     correlations: list[Floats] = []
+    memory = _MEMORY
     for child in sequence.spawn(repetitions):
-        search = _Search(flip_rate, family, layers, p, np.random.default_rng(child), continuous)
+        search = _Search(
+            flip_rate, family, layers, p, np.random.default_rng(child), continuous, memory
+        )
         coupling, response, c = search.run(
             guess if not solved else float(np.mean(solved)), iterations
         )
+        memory = search.memory
         solved.append(coupling)
         responses.append(response)
         correlations.append(c)
+    # A later repetition may have needed a longer memory than the first.
+    shortest = min(c.shape[1] for c in correlations)
+    kept = [c[:, :shortest] for c in correlations]
     error = float(np.std(solved, ddof=1)) / math.sqrt(repetitions)
     # Few repetitions: a t-distribution's 68 % instead of a Gaussian's.
     error *= 1 + 1 / (repetitions - 1)
     method = f"stationary correlation, {repetitions} x {iterations} iterations"
     value = Estimate(float(np.mean(solved)), error, Tier.ESTIMATED, method)
-    return Stationary(flip_rate, value, float(np.mean(responses)), np.mean(correlations, axis=0))
+    return Stationary(flip_rate, value, float(np.mean(responses)), np.mean(kept, axis=0))
 
 
 class _Search:
@@ -213,10 +220,11 @@ class _Search:
         p: float,
         generator: np.random.Generator,
         continuous: bool = False,
+        memory: float = _MEMORY,
     ) -> None:
         self.f, self.family, self.layers, self.p = f, family, layers, p
         self.generator, self.continuous = generator, continuous
-        self._remember(_MEMORY)
+        self._remember(memory)
 
     def _remember(self, memory: float) -> None:
         """Keep c up to `memory` / f, on a circle of twice this length."""

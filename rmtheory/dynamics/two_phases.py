@@ -71,9 +71,25 @@ class Presentation:
 
 
 def overlap_of_phases(
-    presentation: Presentation, *, trajectories: int = 100_000, seed: int = 0
+    presentation: Presentation,
+    *,
+    trajectories: int = 100_000,
+    neurons: int | None = None,
+    seed: int = 0,
 ) -> Estimate:
-    """Return q_dyn at initialisation for N -> infinity.
+    """Return q_dyn at initialisation, for N -> infinity or the mean over networks of N neurons.
+
+    Parameters
+    ----------
+    presentation : Presentation
+        The protocol.
+    trajectories : int
+        Copies of the effective process in all.
+    neurons : int, optional
+        N: copies that measure their own correlation in batches of N have the law of networks of N
+        neurons. Without it eight large batches stand for N -> infinity.
+    seed : int
+        The same seed gives the same numbers.
 
     Examples
     --------
@@ -85,10 +101,13 @@ def overlap_of_phases(
     """
     trajectories = checks.integer("trajectories", trajectories, 1000)
     size = math.ceil(trajectories / _BATCHES)
-    children = np.random.SeedSequence(checks.integer("seed", seed, 0)).spawn(_BATCHES)
+    if neurons is not None:
+        size = checks.integer("neurons", neurons, 2, trajectories // 2)
+    batches = math.ceil(trajectories / size)
+    children = np.random.SeedSequence(checks.integer("seed", seed, 0)).spawn(batches)
     overlaps = [_present(presentation, size, np.random.default_rng(child)) for child in children]
-    error = float(np.std(overlaps, ddof=1)) / math.sqrt(_BATCHES)
-    method = f"effective process of both phases, {_BATCHES} x {size} trajectories"
+    error = float(np.std(overlaps, ddof=1)) / math.sqrt(batches)
+    method = f"effective process of both phases, {batches} x {size} trajectories"
     return Estimate(float(np.mean(overlaps)), error, Tier.ESTIMATED, method)
 
 

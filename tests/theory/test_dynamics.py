@@ -7,6 +7,8 @@ import mpmath
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rmsim.couplings import draw_dense
 from rmsim.network import Network
@@ -24,6 +26,7 @@ from rmtheory.dynamics.freezing import (
     freezing_point,
     stopping_time,
 )
+from rmtheory.dynamics.process import Process
 from rmtheory.dynamics.stationary_state import overshoot, stationary
 from rmtheory.dynamics.two_phases import Presentation, overlap_of_phases
 from rmtheory.second_moment.bivariate import F as orthant
@@ -51,8 +54,6 @@ def test_sampling_agrees_with_the_exact_first_steps(chain: Chain, layer: int, p:
     exact = first_steps(chain, layer, p=p, digits=8, tier=Tier.CERTIFIED)
     rng = np.random.default_rng(1)
     # One batch of many copies; the error of a correlation c over M copies is sqrt((1 - c^2)/M).
-    from rmtheory.dynamics.process import Process
-
     copies = 100_000
     start = (2 * rng.integers(0, 2, (chain.finite_layers, copies)) - 1).astype(np.int8)
     process = Process(chain.jd, chain.lam_left, chain.lam_right, start, 3, rng)
@@ -137,6 +138,73 @@ def test_networks_follow_the_theory(chain: Chain, p: float) -> None:
     pulls = (flips.mean(axis=1) - theory.flip_rate.value) / np.hypot(error, 1 / n)
     assert np.max(np.abs(pulls)) < 4
     assert np.sqrt(np.mean(pulls**2)) < 1.7
+
+
+@settings(max_examples=6, deadline=None, derandomize=True)
+@given(
+    layers=st.integers(1, 3),
+    jd=st.floats(0, 1),
+    lam_left=st.floats(-0.8, 0.8),
+    lam_right=st.floats(-0.8, 0.8),
+    p=st.sampled_from([1.0, 0.8, 0.5]),
+)
+def test_any_network_follows_the_theory(
+    layers: int, jd: float, lam_left: float, lam_right: float, p: float
+) -> None:
+    """f(t) of 200 networks, 100 neurons per layer, 8 sweeps, up to a correction of order 1/N."""
+    sweeps, n, samples = 8, 100, 200
+    chain = (
+        Chain(layers, jd, lam_left=lam_left, lam_right=lam_right) if layers > 1 else Chain(1, jd)
+    )
+    theory = mean_field(chain, sweeps, p=p, trajectories=16_000)
+    flips = _network_flips(chain, p, n, samples, sweeps, np.random.default_rng(4))
+    error = np.hypot(flips.std(axis=1, ddof=1) / samples**0.5, theory.flip_rate.error)
+    difference = flips.mean(axis=1) - theory.flip_rate.value
+    # The sampling measures its own correction of order 1/M on 2000 copies: below 1/N by far.
+    assert np.all(abs(difference) < 5 * error + 2 / n)
+
+
+def _network_flips(
+    chain: Chain, p: float, n: int, samples: int, sweeps: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Networks written out, J_ii drawn as the other couplings: (sweeps, samples)."""
+    layers = chain.finite_layers
+    couplings = rng.standard_normal((samples, layers, n, n)) / math.sqrt(n)
+    s = rng.choice([-1.0, 1.0], (samples, layers, n))
+    flips = np.empty((sweeps, samples))
+    for t in range(sweeps):
+        h = np.einsum("alij,alj->ali", couplings, s) + chain.jd * s
+        h[:, 1:] += chain.lam_left * s[:, :-1]
+        h[:, :-1] += chain.lam_right * s[:, 1:]
+        new = np.where(rng.random(s.shape) < p, np.where(h >= 0, 1.0, -1.0), s)
+        flips[t] = (new != s).mean(axis=(1, 2))
+        s = new
+    return flips
+
+
+def test_copies_that_measure_their_own_correlation_are_a_network() -> None:
+    """M copies have the law of a network of M neurons: mean and spread, M = 32, no correction."""
+    n, samples, sweeps, chain = 32, 1000, 10, Chain(1, 0.6)
+    networks = _network_flips(chain, 1.0, n, samples, sweeps, np.random.default_rng(8))
+    rng = np.random.default_rng(9)
+    copies = np.empty((sweeps, samples))
+    for k in range(samples):
+        start = (2 * rng.integers(0, 2, (1, n)) - 1).astype(np.int8)
+        process = Process(chain.jd, 0.0, 0.0, start, sweeps, rng)
+        for t in range(sweeps):
+            copies[t, k] = process.sweep().mean()
+    error = np.hypot(networks.std(axis=1), copies.std(axis=1)) / samples**0.5
+    pulls = (networks.mean(axis=1) - copies.mean(axis=1)) / error
+    assert np.max(abs(pulls)) < 4
+    # N -> infinity is many errors away: the test sees the finite size.
+    theory = mean_field(chain, sweeps, trajectories=40_000).flip_rate.value
+    assert np.max(abs(networks.mean(axis=1) - theory) / error) > 5
+    # The spread between networks, whose relative error is (2 samples)^(-1/2).
+    ratio = networks.std(axis=1) / copies.std(axis=1)
+    assert np.max(abs(np.log(ratio))) < 5 / samples**0.5
+    # And so has the chance that a network has stopped.
+    stopped = np.array([(one[-1] == 0).mean() for one in (networks, copies)])
+    assert abs(stopped[0] - stopped[1]) < 4 * math.sqrt(0.5 / samples)
 
 
 def test_two_routes_to_the_stationary_flip_rate(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,6 +331,27 @@ def test_table_of_overlaps_at_initialisation(
     q = overlap_of_phases(Presentation(jd, lambda_x, lambda_y), trajectories=copies)
     assert q.error < 0.006
     assert abs(q.value - printed) < 0.006 + 2 * q.error
+
+
+def test_overlap_in_networks_of_the_size_of_the_paper() -> None:
+    """N = 1600 moves q_dyn by .007 in this cell, onto the paper's .761."""
+    strong = Presentation(0.5, 2, 0.9)
+    of_networks = overlap_of_phases(strong, trajectories=160_000, neurons=1600)
+    assert of_networks.error < 0.004
+    assert abs(of_networks.value - 0.761) < 3 * of_networks.error
+    with pytest.raises(InvalidInputError, match="neurons"):
+        overlap_of_phases(strong, trajectories=1000, neurons=1600)
+
+
+def test_repetitions_may_need_a_longer_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two layers remember for longer than a few 1/f: the circle grows where c has not decayed."""
+    monkeypatch.setattr(stationary_state, "_PATH_NUMBERS", 2**16)
+    monkeypatch.setattr(stationary_state, "_DECAYED", 0.0)
+    state = stationary(
+        0.1, lambda x: (0.3, x, x), 0.6, layers=2, p=0.8, repetitions=2, iterations=2
+    )
+    assert state.correlation.shape == (2, 2 ** math.ceil(math.log2(2 * 16 / 0.1)) // 2 + 1)
+    assert np.allclose(state.correlation[:, 0], 1)
 
 
 @pytest.mark.parametrize(
