@@ -15,6 +15,7 @@ from figures.cli import run
 from figures.engine import making
 from figures.engine.figure import Context, Figure, Scale, swept
 from figures.engine.resuming import partial_results
+from figures.paper import phase_diagram_complete as complete
 from figures.paper.registry import FIGURES
 from rmsim.sweep import Backend, Dask, Local, Serial
 from rmtheory import NotConvergedError
@@ -297,3 +298,33 @@ def test_points_that_fail_are_told_and_the_others_kept(tmp_path: Path) -> None:
     trouble.write_text("")
     assert run_it() >= len(kept) > 0
     assert not (tmp_path / "parts").exists()
+
+
+def test_shipped_boundaries_meet_where_layers_decouple() -> None:
+    """At lambda = 0 chains of any depth are single layers; errors are there and small."""
+    tables = json.loads(complete.SHIPPED.read_text("utf-8"))
+    assert set(tables["provenance"]) >= {"boundary", "freezing", "threshold"}
+    for kind, expected in (("rm", 0.0731077), ("gap", 0.0600992)):
+        ends = [x for x in tables["boundary"] if x["kind"] == kind and x["lam"] == 0]
+        assert ends
+        assert all(abs(x["jd"] - expected) < 3 * x["jd_error"] + 1e-6 for x in ends)
+    for p in (0.8, 1.0):
+        some = [x for x in tables["freezing"] if x["p"] == p and x["layers"] < 3]
+        jd = [x["jd"] for x in sorted(some, key=lambda x: float(x["lam"]))]
+        assert jd == sorted(jd, reverse=True)
+    assert all(0 < x["jd_error"] < 0.02 for x in tables["freezing"])
+    assert all(x["jd_error"] + x["lam_error"] > 0 for x in tables["threshold"])
+
+
+def test_thresholds_of_the_complete_diagram_are_measured(tmp_path: Path) -> None:
+    series = [complete._series("dynamics", 20, 10, (0.0, 0.9, 4))]
+    series.append(complete._series("rbp .01", 20, 10, (0.2, 1.4, 4), layers=2))
+    rows = complete._thresholds(series, Context(_no_progress, jobs=1, partial=tmp_path))
+    assert [(row["search"], row["layers"], row["n"]) for row in rows] == [
+        ("dynamics", 1, 20),
+        ("rbp .01", 2, 20),
+    ]
+    assert 0 < rows[0]["jd"] < 0.9
+    assert rows[0]["lam"] == 0
+    assert 0.2 < rows[1]["lam"] < 1.4
+    assert rows[1]["lam_error"] > 0
