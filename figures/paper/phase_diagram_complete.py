@@ -298,7 +298,7 @@ def _plane(axis: Axes, data: xr.Dataset) -> None:
     # Two neurons of a column exchange their states under static fields |phi| < lambda - J_D.
     diagonal = np.array([0.68, 1.1])
     axis.plot(diagonal, diagonal, color="0.3", linestyle=":", linewidth=1.1)
-    axis.text(0.63, 1.22, "$p=1$: cycles of two\nabove dotted line", fontsize=6.5)
+    axis.text(0.63, 1.22, "$p=1$: layers can cycle\nabove the dotted line", fontsize=6.5)
     axis.text(0.2, 0.25, "active\nfor $N\\to\\infty$", fontsize=6.5)
     axis.text(0.85, 0.2, "freezes", fontsize=6.5)
     for search, rows in _points(data):
@@ -410,12 +410,12 @@ FIGURE = Figure(
     caption=(
         "What exists, what can be found, and by what. (a) One layer. Left of the black line the "
         "local entropy is not monotone (tan) or has a gap (red): no representation manifold. Blue: "
-        "the dynamics freezes for N -> infinity. Points: J_D at which half of the networks "
+        "the dynamics freezes for N → ∞. Points: J_D at which half of the networks "
         "of N neurons are solved by reinforced BP, likelihood optimisation (500 steps) and the "
-        "dynamics (1000 sweeps). (b) Chains in the plane of J_D and lambda: boundary of the "
+        "dynamics (1000 sweeps). (b) Chains in the plane of J_D and λ: boundary of the "
         "representation manifold of two layers, and where the dynamics freezes, neurons being "
         "updated with probability p. Updated all at once (p = 1), two neurons of a column can "
-        "exchange their states in cycles of two sweeps if lambda > J_D (dotted); the freezing line "
+        "exchange their states in cycles of two sweeps if λ > J_D (dotted, an argument for static fields); the freezing line "
         "for p = 1 (open circles) is computed below it. Points as in (a), the largest "
         "N measured, at the axes: filled one and two layers, open three layers. (c) The corner of "
         "(b): boundaries of the manifold (full) and of the gap (dotted) for all depths. Error "

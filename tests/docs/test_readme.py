@@ -148,7 +148,8 @@ _MODULES = {"rmtheory.base.statistics", "rmsim.tensors", "rmsim.studies.compare"
 def test_pages_import_public_names_only() -> None:
     pattern = re.compile(r"^(?:>>> )?from (rm(?:theory|sim)[\w.]*) import (.*)$", re.MULTILINE)
     seen = 0
-    for page in PAGES:
+    # The page for developers shows how files inside import each other.
+    for page in (page for page in PAGES if page.name != "architecture.md"):
         for module, names in pattern.findall(page.read_text("utf-8")):
             package = importlib.import_module(module)
             assert hasattr(package, "__path__") or module in _MODULES, f"{page.name}: {module}"
