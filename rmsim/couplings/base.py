@@ -13,9 +13,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
+from numpy.typing import NDArray
 
 from rmsim.given import MOST_COUPLING
 from rmsim.tensors import tensor_of
@@ -24,6 +25,12 @@ from rmtheory.base.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from rmsim.couplings.rows import CompressedRows
+
+
+#: J of one network by columns, for compiled loops: values, first entries of the columns of all
+#: layers, their rows; then the same entries by rows, (first entries, columns, values). If J is
+#: dense, the values are those of J^T, (layers n n), and the other arrays are empty.
+Columns = tuple[NDArray[Any], ...]
 
 
 class Couplings(ABC):
@@ -158,6 +165,20 @@ class Couplings(ABC):
             allowed = f"contiguous, of shape {tuple(shape)} and type {s.dtype}"
             raise InvalidInputError("out", str(tuple(out.shape)), allowed)
         return out
+
+    #: Whether the kind has :meth:`columns_of`.
+    has_columns: ClassVar[bool] = False
+
+    def columns_of(self, sample: int, last: Columns | None = None) -> Columns:
+        """Return J of one network by columns, on the CPU; those of the `last` call are given up."""
+        raise NotImplementedError
+
+    def turned(self) -> Self:
+        """Return the same couplings in the same memory, with contiguous columns if they are dense.
+
+        These must not be used any more. Only on a CPU; elsewhere nothing changes.
+        """
+        return self
 
     def asymmetric_matrices(self) -> torch.Tensor:
         """Return J, (samples, layers, n, n), for message passing.

@@ -21,11 +21,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
+import numpy as np
 import torch
 
-from rmsim.couplings.base import ChainCouplings, Couplings
+from rmsim.compiled_loops import compiled, run_parts, shares, thread_count
+from rmsim.couplings.base import ChainCouplings, Columns, Couplings
 from rmsim.couplings.rows import CompressedRows, SparseCouplings, compressed
 from rmsim.given import Given
 from rmsim.network import Network
@@ -45,6 +47,12 @@ _BLOCK = 2**16
 
 #: Side of the square blocks by which a matrix is made symmetric in place.
 _SIDE = 256
+
+#: Side of the square blocks by which a matrix is transposed in place: two of them fit a cache.
+_TURNED = 64
+
+#: Entries whose transposition is worth a thread of its own.
+_GRAIN = 2**18
 
 _ASYMMETRIC = "asymmetric: message passing takes J_ij and J_ji for independent"
 
@@ -106,6 +114,20 @@ class DenseChain(MatrixCouplings, ChainCouplings):
         if self.device.type != "cpu" or self.matrices.is_contiguous():
             return None
         return transposed[0] if transposed.is_contiguous() else None
+
+    has_columns = True
+
+    def columns_of(self, sample: int, last: Columns | None = None) -> Columns:
+        """Return J^T of one network; a copy, in the memory of `last`, unless it is contiguous."""
+        matrices = self.matrices[sample]
+        if matrices.transpose(-1, -2).is_contiguous():
+            values = matrices.transpose(-1, -2).view(-1).numpy()
+        else:
+            rows = matrices.contiguous().numpy()
+            values = np.empty(rows.size, rows.dtype) if last is None else last[0]
+            _copy_transposed(rows, values.reshape(rows.shape))
+        places, entries = np.empty(0, np.int64), np.empty(0, np.int32)
+        return values, places, entries, places, entries, values[:0]
 
     def _multiply(
         self, s: torch.Tensor, out: torch.Tensor, active: Sequence[int] | None, layer: int | None
@@ -171,6 +193,15 @@ class DenseChain(MatrixCouplings, ChainCouplings):
         """Return the same chain with contiguous rows."""
         return replace(self, matrices=self.matrices.contiguous())
 
+    def turned(self) -> Self:
+        """Return the same chain, its matrices transposed in place: columns are contiguous."""
+        if self.device.type != "cpu" or not self.matrices.is_contiguous():
+            return self
+        matrices = self.matrices.view(-1, self.n, self.n).numpy()
+        parts = shares(len(matrices), min(len(matrices), thread_count(matrices.size, _GRAIN)))
+        run_parts(_transpose_all, [(matrices[first:last],) for first, last in parts])
+        return replace(self, matrices=self.matrices.transpose(-1, -2))
+
 
 def draw_dense(
     network: Network,
@@ -231,6 +262,38 @@ def symmetrise_(matrix: torch.Tensor) -> None:
             lower = matrix[start : start + _SIDE, first:last]
             upper.add_(lower.T).mul_(factor)
             lower.copy_(upper.T)
+
+
+@compiled
+def _transpose_all(matrices: Any) -> None:
+    for matrix in matrices:
+        _transpose(matrix)
+
+
+@compiled
+def _transpose(matrix: Any) -> None:
+    """Transpose a square matrix in place, block by block."""
+    n = matrix.shape[0]
+    for first in range(0, n, _TURNED):
+        last = min(n, first + _TURNED)
+        for start in range(first, n, _TURNED):
+            end = min(n, start + _TURNED)
+            for i in range(first, last):
+                for j in range(max(i + 1, start), end):
+                    matrix[i, j], matrix[j, i] = matrix[j, i], matrix[i, j]
+
+
+@compiled
+def _copy_transposed(matrices: Any, out: Any) -> None:
+    """Write the transposed matrices, (layers, n, n), into `out`."""
+    n = matrices.shape[1]
+    for layer in range(matrices.shape[0]):
+        source, target = matrices[layer], out[layer]
+        for first in range(0, n, _TURNED):
+            for start in range(0, n, _TURNED):
+                for j in range(start, min(n, start + _TURNED)):
+                    for i in range(first, min(n, first + _TURNED)):
+                        target[j, i] = source[i, j]
 
 
 # Batched products.
@@ -337,6 +400,12 @@ class DilutedChain(SparseCouplings, ChainCouplings):
     def n(self) -> int:
         """Neurons per layer."""
         return self.rows.size
+
+    has_columns = True
+
+    def columns_of(self, sample: int, last: Columns | None = None) -> Columns:
+        """Return the entries of one network by columns."""
+        return self.rows.columns_of(sample)
 
     def _multiply(
         self, s: torch.Tensor, out: torch.Tensor, active: Sequence[int] | None, layer: int | None

@@ -34,7 +34,7 @@ from numba.core import cgutils as _cgutils
 from numba.extending import intrinsic
 
 from rmsim.compiled_loops import compiled, run_parts, shares, thread_count
-from rmsim.couplings.base import PlasticCouplings
+from rmsim.couplings.base import Columns, PlasticCouplings
 
 #: Multiplications worth a thread of their own; handing over a task costs some 50 microseconds.
 _GRAIN = 2**21
@@ -113,6 +113,20 @@ class CompressedRows:
             return torch.sparse_csr_tensor(
                 bounds, columns, values, (self.size, self.size), check_invariants=False
             )
+
+    def columns_of(self, sample: int) -> Columns:
+        """Return the entries of one network by columns and by rows; on the CPU only."""
+        network = 0 if self.shared else sample
+        height = self.groups * self.size
+        bounds = self.bounds[network * height : (network + 1) * height + 1].numpy()
+        first, last = int(bounds[0]), int(bounds[-1])
+        shift = sample * len(self.columns) if self.shared else 0
+        columns, values = self.columns[first:last], self.values[first + shift : last + shift]
+        inside, by_row = bounds - first, (columns.numpy(), values.numpy())
+        starts = np.zeros(height + 1, np.int64)
+        rows, turned = np.empty_like(by_row[0]), np.empty_like(by_row[1])
+        _turn_entries(inside, *by_row, self.size, starts, rows, turned)
+        return turned, starts, rows, inside, *by_row
 
     def multiply(
         self,
@@ -320,6 +334,27 @@ def _squares_of_entries(rows: CompressedRows, sample: int, group: int) -> tuple[
     there = places[nearest] == mirrored
     crossed = (double * double[order[nearest]])[there].sum()
     return float((double * double).sum()), float(crossed)
+
+
+@compiled
+def _turn_entries(
+    bounds: Any, columns: Any, values: Any, size: int, starts: Any, rows: Any, turned: Any
+) -> None:
+    """Sort the entries of compressed rows by columns, within blocks of `size` rows."""
+    height = len(bounds) - 1
+    for row in range(height):
+        origin = row // size * size + 1
+        for entry in range(bounds[row], bounds[row + 1]):
+            starts[origin + columns[entry]] += 1
+    for column in range(height):
+        starts[column + 1] += starts[column]
+    following = starts[:-1].copy()
+    for row in range(height):
+        origin = row // size * size
+        for entry in range(bounds[row], bounds[row + 1]):
+            place = following[origin + columns[entry]]
+            following[origin + columns[entry]] += 1
+            rows[place], turned[place] = row - origin, values[entry]
 
 
 # The compiled product.

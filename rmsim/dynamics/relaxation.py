@@ -10,6 +10,10 @@ every state with the one remembered, bit for bit. The first to agree gives the p
 multiple of it, and there are no false cycles as hashes would give. A cycle of period T entered
 after m sweeps is detected by sweep max(T, 2m) + 2T at the latest.
 
+On a CPU only what flips is multiplied (:func:`rmsim.dynamics.sweeps.follow_flips`), from the first
+sweep on; or, where a network has so many starts that one product of matrices does all of them, once
+few neurons flip. Sweeps, periods and final states are the same as by products.
+
 The numbers of sweeps, the periods and the final states are exact whatever the interval at which
 the device is read (:mod:`rmsim.dynamics.active`), because counters on the device keep them.
 
@@ -20,6 +24,7 @@ then the larger of this, over all states, and the standard error over networks.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -31,11 +36,13 @@ from rmsim.couplings.chains import draw, sample_numbers
 from rmsim.dynamics.active import ActiveRectangle, Callback, Index, PerNetwork, Search
 from rmsim.dynamics.status import SearchResult, Status, join_results
 from rmsim.dynamics.sweeps import (
+    Followed,
     Update,
     check_margins,
     checked_update,
     differ,
     fill_mask,
+    follow_flips,
     mask_keys,
     sequential,
     sweep_,
@@ -62,6 +69,12 @@ from rmtheory.base.wording import counted
 _LEAST_SPACE = {"cpu": 2**21, "cuda": 2**28}
 #: States come in multiples of this, the lanes of the compiled products.
 _LANES = 32
+#: Starts of a network up to which flips cost less than products whatever their share.
+_FEW_STARTS = 4
+#: Share of the neurons that flip in a sweep below which they do for any number of starts.
+_FEW_FLIPS = 0.1
+#: Sweeps between two counts of the flips.
+_COUNTED = 4
 #: Bytes of couplings at a time. On a CPU they should stay in the cache from sweep to sweep.
 _SPACE = {"cpu": 2**25, "cuda": 2**31}
 
@@ -163,6 +176,7 @@ def relax(
             dtype=choose_dtype(dtype),
             device=choose_device(device),
             space=space,
+            columns=True,
         )
     else:
         if samples is not None:
@@ -241,11 +255,20 @@ def _relax(
         part = slice(left, left + width)
         field = _part(external, part, dim=1)
         some = None if keys is None else keys[:, part]
-        search = Relaxing(couplings, start[:, part], field, some, p, order)
+        limit = cap if follows_flips(couplings) else None
+        search = Relaxing(couplings, start[:, part], field, some, p, order, limit)
         search.run(cap, every, callback)
         shape = (samples, min(width, starts - left))
         parts.append(_result(couplings, search.active.final, shape, field, named, seed))
     return join_results(parts, dim=1)
+
+
+def follows_flips(couplings: Couplings) -> bool:
+    """Return whether the fields of these couplings are corrected by flips: by columns on a CPU."""
+    copies = couplings.nbytes // max(1, couplings.samples) * torch.get_num_threads()
+    there = memory_of(couplings.device)
+    room = there is None or couplings.nbytes + copies < there / 2
+    return couplings.device.type == "cpu" and couplings.has_columns and room
 
 
 def checked_p(p: object) -> float:
@@ -270,6 +293,8 @@ class _States(PerNetwork):
         The state remembered; without spins if cycles are not detected.
     period, closed : Tensor of int64, (samples, starts)
         Period, 0 if none is known yet, 1 for a fixed point; sweep at which the state came back.
+    margin, unsatisfied : Tensor, (samples, starts)
+        Least s_i h_i in float64 and how many are not positive; NaN and 0 where not known yet.
     """
 
     up: torch.Tensor
@@ -277,6 +302,8 @@ class _States(PerNetwork):
     anchor: torch.Tensor
     period: torch.Tensor
     closed: torch.Tensor
+    margin: torch.Tensor
+    unsatisfied: torch.Tensor
 
 
 class Relaxing(Search[_States]):
@@ -296,6 +323,8 @@ class Relaxing(Search[_States]):
         Probability that a neuron is updated.
     update : str
         Order of the updates.
+    cap : int, optional
+        The cap, needed to follow flips: without it every sweep is a product.
     """
 
     def __init__(
@@ -306,20 +335,24 @@ class Relaxing(Search[_States]):
         keys: torch.Tensor | None,
         p: float,
         update: Update,
+        cap: int | None = None,
     ) -> None:
         self.couplings, self.external = couplings, external
         self.keys = None if keys is None else keys.to(couplings.device)
         self.p, self.update = p, update
         up = start.to(couplings.device) > 0
         anchor = up.clone() if keys is None else up[..., :0].clone()
-        last, period, closed = torch.zeros(
-            (3, *up.shape[:2]), dtype=torch.int64, device=up.device
+        last, period, closed, unsatisfied = torch.zeros(
+            (4, *up.shape[:2]), dtype=torch.int64, device=up.device
         ).unbind(0)
+        margin = torch.full_like(last, math.nan, dtype=torch.float64)
         self.active: ActiveRectangle[_States] = ActiveRectangle(
-            _States(up, last, anchor, period, closed)
+            _States(up, last, anchor, period, closed, margin, unsatisfied)
         )
         self._anchored = 0
-        self._make_space()
+        self._cap, self._by_flips = cap, cap is not None and up.shape[1] <= _FEW_STARTS
+        if not self._by_flips:
+            self._make_space()
 
     def _make_space(self) -> None:
         """Allocate, once and not in every sweep, the states as numbers, the mask and the field."""
@@ -332,8 +365,14 @@ class Relaxing(Search[_States]):
         self._h = torch.empty(shape, dtype=self._s.dtype, device=up.device)
 
     def advance(self, iteration: int, sync: bool) -> None:
-        """Do one sweep."""
+        """Do one sweep; or all that are left, once few neurons flip."""
         here = self.active.here
+        if self._cap is not None and self._by_flips:
+            if not bool(self.active.ended.all()):
+                self._finish(iteration - 1, self._cap)
+            return
+        counted = self._cap is not None and iteration % _COUNTED == 0
+        before = here.up.clone() if counted else here.up
         if self.keys is not None and self._mask is not None:
             fill_mask(self.keys, iteration, self.p, self._mask)
         unstable = sweep_(
@@ -352,6 +391,28 @@ class Relaxing(Search[_States]):
         if sync:
             ended = (here.last_unstable < iteration).logical_or_(here.period)
             self.active.ended = self.active.ended | ended
+        if counted:
+            self._by_flips = float((before ^ here.up).float().mean()) < _FEW_FLIPS
+
+    def _finish(self, done: int, cap: int) -> None:
+        """Follow the flips of all active states to their end."""
+        here, ended = self.active.here, self.active.ended
+        counters = torch.stack(
+            [here.last_unstable, here.period, here.closed, ended.to(torch.int64)], -1
+        )
+        follow_flips(
+            self.couplings,
+            Followed(here.up, here.anchor, counters, here.margin, here.unsatisfied),
+            self.update,
+            sweeps=(done, cap),
+            networks=self.active.networks,
+            external=self.external,
+            keys=self.keys,
+            p=self.p,
+        )
+        for index, tensor in enumerate((here.last_unstable, here.period, here.closed)):
+            tensor.copy_(counters[..., index])
+        self.active.ended = torch.ones_like(ended)
 
     def _compare(self, sweep: int) -> None:
         """Note which states have come back to the one remembered, and remember new ones."""
@@ -400,7 +461,9 @@ def _result(
     up = final.up.view(*shape, couplings.layers, couplings.n)
     if final.anchor.shape == final.up.shape:
         up = torch.where(cyclic[:, :, None, None], final.anchor.view(up.shape), up)
-    margin, unsatisfied = check_margins(couplings, up, external)
+    margin, unsatisfied = (x.view(shape) for x in (final.margin, final.unsatisfied))
+    if bool(margin.isnan().any()):  # what ended before few neurons flipped
+        margin, unsatisfied = check_margins(couplings, up, external)
     # At the cap a state may have become stable in the very last sweep: its margins decide.
     fixed = (margin > 0) & ~cyclic
     status = torch.full_like(last, int(Status.CAP), dtype=torch.int8)
@@ -457,6 +520,7 @@ def drawn_in_parts(
     dtype: torch.dtype,
     device: torch.device,
     space: int | None = None,
+    columns: bool = False,
 ) -> Iterator[tuple[Couplings, range]]:
     """Draw the disorder samples, as many together as there is room for; give their numbers too.
 
@@ -466,6 +530,8 @@ def drawn_in_parts(
         As for :func:`relax`.
     dtype, device
         Precision and place.
+    columns : bool
+        Give dense couplings with contiguous columns on a CPU, as flips want them.
     """
     chosen = sample_numbers(samples)
     room = _SPACE.get(device.type, 2**31) if space is None else checks.integer("space", space, 1)
@@ -474,7 +540,8 @@ def drawn_in_parts(
     count = max(1, int(room / max(size, 1.0)))
     for first in range(chosen.start, chosen.stop, count):
         some = range(first, min(chosen.stop, first + count))
-        yield draw(network, seed, some, dtype=dtype, device=device), some
+        couplings = draw(network, seed, some, dtype=dtype, device=device)
+        yield couplings.turned() if columns else couplings, some
 
 
 def random_starts(

@@ -159,7 +159,14 @@ def find_fixed_point(
         starts = 1 + int(checked.get("restarts", 0)) if method == "dynamics" else 1
         place, kind = choose_device(device), choose_dtype(dtype)
         sets = drawn_in_parts(
-            network, samples, number, starts=starts, dtype=kind, device=place, space=space
+            network,
+            samples,
+            number,
+            starts=starts,
+            dtype=kind,
+            device=place,
+            space=space,
+            columns=method == "dynamics",
         )
     else:
         if chosen.independent and not isinstance(network, DenseChain):

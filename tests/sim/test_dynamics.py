@@ -1,6 +1,8 @@
 """Dynamics: steps, symmetries, fixed points and cycles checked by stepping, exact counts."""
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from rmsim.dynamics import (
     masked,
     random_starts,
     relax,
+    relaxation,
     returns_after,
     sequential,
     sweeps,
@@ -218,6 +221,79 @@ def test_compiled_pass_against_tensors(
     changed = (found[0][0] != s).flatten(2).any(-1)
     assert torch.equal(sweeps.differ(found[0][0] > 0, s > 0), changed)
     assert bool((found[0][1] >= changed).all())
+
+
+def by_products(monkeypatch: pytest.MonkeyPatch, *given: object, **settings: object) -> Any:
+    """Relax with a product in every sweep, as a GPU does."""
+    with monkeypatch.context() as patch:
+        patch.setattr(relaxation, "follows_flips", lambda couplings: False)
+        return relax(*given, **settings)
+
+
+def assert_equal_ends(one: SearchResult, two: SearchResult) -> None:
+    for name in ("status", "iterations", "period", "unsatisfied", "state"):
+        assert torch.equal(getattr(one, name), getattr(two, name)), name
+    assert torch.allclose(one.min_margin, two.min_margin, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("layers", "rho", "p", "update", "starts"),
+    [
+        (1, 1.0, 1.0, "synchronous", 1),
+        (1, 0.2, 1.0, "synchronous", 2),
+        (2, 1.0, 1.0, "sequential", 2),
+        (3, 0.2, 0.8, "sequential", 1),
+        (3, 1.0, 0.8, "synchronous", 9),  # products first, then flips
+    ],
+)
+def test_flips_against_products(
+    monkeypatch: pytest.MonkeyPatch, layers: int, rho: float, p: float, update: str, starts: int
+) -> None:
+    """All sweeps, periods, states; in float64, where rounding decides nothing."""
+    ends = set()
+    for jd in (0.0, 0.3, 0.8):  # cycles, the cap and fixed points
+        network = Network(61, Chain(layers, jd, 0.7 if layers > 1 else 0.0), rho=rho)
+        field = torch.randn(1, starts, layers, 61, generator=torch.Generator().manual_seed(1))
+        settings: dict[str, Any] = {
+            "samples": 3,
+            "starts": starts,
+            "p": p,
+            "update": update,
+            "max_sweeps": 300,  # beyond what is followed without a fresh field
+            "dtype": "float64",
+            "external": 0.2 * field if jd == 0.3 else None,
+        }
+        followed = relax(network, **settings)
+        assert_equal_ends(followed, by_products(monkeypatch, network, **settings))
+        couplings = draw(network, 0, 3, dtype="float64")  # by rows, which are not changed
+        weights = couplings.weights.clone()
+        del settings["samples"], settings["dtype"]
+        start = random_starts(0, range(3), starts, layers, 61)
+        assert_equal_ends(followed, relax(couplings, start, **settings))
+        assert torch.equal(couplings.weights, weights)
+        ends |= set(followed.status.flatten().tolist())
+    assert Status.FIXED_POINT in ends
+    assert len(ends) > 1
+
+
+@pytest.mark.parametrize("rho", [1.0, 0.3])
+def test_near_ties_are_summed_exactly(monkeypatch: pytest.MonkeyPatch, rho: float) -> None:
+    """Every sum in twice the digits gives the same; so do ties, whose sums are exact anyway."""
+    chain = Chain(2, 0.5, 0.3)
+    network = Network(40, chain, rho=rho)
+    usual = relax(network, samples=2, starts=2, dtype="float64", max_sweeps=50)
+    signs = draw(network, 0, 2, dtype="float32")
+    signs.weights.sign_()  # sums of 39 numbers +-1, of J_D s = +-1 and lambda s = 0
+    ties = replace(signs, jd=1.0, lam_left=0.0, lam_right=0.0)
+    start = random_starts(0, range(2), 2, 2, 40)
+    tied = relax(ties, start, max_sweeps=50)
+    assert_equal_ends(tied, by_products(monkeypatch, ties, start, max_sweeps=50))
+    if rho == 1:
+        h = ties.field(start.float())
+        assert bool((h == 0).any())
+    monkeypatch.setattr(sweeps, "_rounding", lambda *given: 1e9)
+    assert_equal_ends(usual, relax(network, samples=2, starts=2, dtype="float64", max_sweeps=50))
+    assert_equal_ends(tied, relax(ties, start, max_sweeps=50))
 
 
 @pytest.mark.parametrize("lengths", [[7], [2], [3, 4, 5, 7], [16, 9]])
