@@ -9,6 +9,7 @@ does the same iterations whatever the interval.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict, TypeVar
@@ -23,8 +24,8 @@ from rmsim.search.amp import Products, random_fields
 from rmsim.tensors import checked_seed, checked_sync_interval, sign
 from rmtheory.base import checks
 
-#: Standard deviations by which J m may miss the field of the signs.
-_DEVIATIONS = 5.0
+#: Margins that may be expected not to be positive: with more, all are with probability e^-20.
+_UNSATISFIED = 20.0
 
 #: Mean of m^2 below which a search that failed had no magnetisation.
 PARAMAGNET = 1e-4
@@ -325,14 +326,16 @@ def _hopeful(
     jm: torch.Tensor,
     external: torch.Tensor | None,
 ) -> torch.Tensor:
-    """Return where J m does not exclude a fixed point.
+    """Return where J m, which the iteration has anyway, does not exclude a fixed point.
 
-    J (s - m) has the deviation |s - m|: a network that J m misses by more is not worth a product.
+    J (s - m) has the deviation |s - m|, so that J m gives the probability of every margin to be
+    positive. Half of the iterations of a reinforced search need no product of their own by this.
     """
     field = None if external is None else external.unsqueeze(1)
-    near = couplings.field_of_product(jm.unsqueeze(1), s, field)
-    doubt = (1 - h.tanh().abs()).square().mean(-1).amax(-1).sqrt()
-    return (s * near).flatten(1).amin(1) > -_DEVIATIONS * (doubt + 1e-3)
+    near = (s * couplings.field_of_product(jm.unsqueeze(1), s, field)).flatten(1)
+    doubt = (1 - h.tanh().abs()).square().mean(-1).amax(-1).sqrt() + 1e-3
+    unsatisfied = torch.erfc(near / (math.sqrt(2) * doubt[:, None])).sum(1) / 2
+    return unsatisfied < _UNSATISFIED
 
 
 def magnetisation(h: torch.Tensor) -> torch.Tensor:
