@@ -21,7 +21,7 @@ The paper gives no settings for this task. Two protocols are named here:
 
 Several trials, each with its own number P of pairs, are computed at once: states have the shape
 (trials, layers, patterns, n), couplings (trials, layers, n, n). Trials that have learnt their pairs
-are dropped.
+are dropped. On a CPU only what changes is multiplied (:class:`Flips`).
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ import dataclasses
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from rmsim.compiled_loops import compiled, run_parts, shares, thread_count
 from rmsim.dynamics.active import ActiveSet, Index, PerNetwork, Search
 from rmsim.tensors import fill_normal_, generator, sign_or_neutral
 from rmtheory.base import checks
@@ -135,7 +137,13 @@ def local_field(
     right : bool
         Whether the next layer acts back.
     """
-    h = s @ j.transpose(-1, -2)
+    return add_neighbours(protocol, s @ j.transpose(-1, -2), s, x, right=right)
+
+
+def add_neighbours(
+    protocol: Protocol, h: torch.Tensor, s: torch.Tensor, x: torch.Tensor, *, right: bool
+) -> torch.Tensor:
+    """Add to the products `h` what layers get from the input and from each other."""
     h[:, 0] += protocol.lam_x * x
     h[:, 1:] += protocol.lam * s[:, :-1]
     if right:
@@ -170,12 +178,7 @@ def relax(
     nothing moves then proves no fixed point, and all sweeps are made. The masks of all sweeps are
     drawn on the CPU, where `draw` is, and moved together: the same on every device, for one wait.
     """
-    kept = None
-    if protocol.p < 1 and draw is not None:
-        kept = torch.empty((sweeps, *s.shape), dtype=torch.bool)
-        for mask in kept:
-            torch.ge(torch.rand(s.shape, generator=draw), protocol.p, out=mask)
-        kept = kept.to(s.device)
+    kept = kept_neurons(protocol, s, sweeps, draw)
     for sweep in range(sweeps):
         h = local_field(protocol, j, s, x, right=right)
         if y is not None:
@@ -194,6 +197,188 @@ def overlaps(s: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return (s * y[:, None]).mean(dim=-1)
 
 
+def kept_neurons(
+    protocol: Protocol, s: torch.Tensor, sweeps: int, draw: torch.Generator | None
+) -> torch.Tensor | None:
+    """Return which neurons keep their state, (sweeps, ...); None if all are updated."""
+    if protocol.p == 1 or draw is None:
+        return None
+    kept = torch.empty((sweeps, *s.shape), dtype=torch.bool)
+    for mask in kept:
+        torch.ge(torch.rand(s.shape, generator=draw), protocol.p, out=mask)
+    return kept.to(s.device)
+
+
+class Motion:
+    """States of a batch of patterns under the couplings of several trials, from s = 0.
+
+    Parameters
+    ----------
+    protocol : Protocol
+        The couplings between layers.
+    j, x : Tensor
+        Couplings (trials, layers, n, n) and inputs (trials, patterns, n).
+    """
+
+    def __init__(self, protocol: Protocol, j: torch.Tensor, x: torch.Tensor) -> None:
+        self.protocol, self.j, self.x = protocol, j, x
+        self.s = neutral(j, x)
+
+    def relax(
+        self,
+        sweeps: int,
+        *,
+        right: bool = True,
+        y: torch.Tensor | None = None,
+        draw: torch.Generator | None = None,
+    ) -> None:
+        """Make at most `sweeps` sweeps; see :func:`relax`."""
+        arguments = (self.protocol, self.j, self.s, self.x, sweeps)
+        self.s = relax(*arguments, right=right, y=y, draw=draw)
+
+    def field(self, *, right: bool) -> torch.Tensor:
+        """Return the field; see :func:`local_field`."""
+        return local_field(self.protocol, self.j, self.s, self.x, right=right)
+
+
+class Flips(Motion):
+    """The same on a CPU: the products J s are kept, and corrected by what has changed.
+
+    A layer that is still neutral, or has not changed, needs no product; where few neurons change,
+    their columns are added; else the product of that layer is made anew.
+    """
+
+    def __init__(self, protocol: Protocol, j: torch.Tensor, x: torch.Tensor) -> None:
+        super().__init__(protocol, j, x)
+        self.product = torch.zeros_like(self.s)
+        self._new = torch.empty_like(self.s)
+
+    def relax(
+        self,
+        sweeps: int,
+        *,
+        right: bool = True,
+        y: torch.Tensor | None = None,
+        draw: torch.Generator | None = None,
+    ) -> None:
+        """Make at most `sweeps` sweeps; see :func:`relax`."""
+        s, product, new = self.s, self.product, self._new
+        kept = kept_neurons(self.protocol, s, sweeps, draw)
+        columns = self.j.transpose(-1, -2)
+        flips = columns.is_contiguous()
+        targets = np.zeros((1, 0, 0), self.x.numpy().dtype) if y is None else y.numpy()
+        chain = (self.protocol.lam_x, self.protocol.lam, self.protocol.lam_y)
+        arrays = (product.numpy(), s.numpy(), self.x.numpy(), targets)
+        numbers = tuple(arrays[0].dtype.type(value) for value in (*chain, right))
+        changes = np.zeros(s.shape[:2], np.int64)
+        many = _MANY * s.shape[2] * s.shape[3]
+        tasks = len(s) * s.shape[1]
+        parts = shares(tasks, min(tasks, thread_count(s.numel(), _GRAIN)))
+        for sweep in range(sweeps):
+            run_parts(_new_states, [(*arrays, numbers, new.numpy(), part) for part in parts])
+            if kept is not None:
+                new.copy_(torch.where(kept[sweep] & (s != 0), s, new))
+            run_parts(_count_changes, [(s.numpy(), new.numpy(), changes, part) for part in parts])
+            if not changes.any():
+                if kept is not None:
+                    continue
+                break
+            for trial, layer in zip(*np.nonzero(changes), strict=True):
+                place = (int(trial), int(layer))
+                if flips and changes[place] < many:
+                    states = (product[place].numpy(), s[place].numpy(), new[place].numpy())
+                    count = s.shape[2]
+                    threads = min(count, thread_count(changes[place] * s.shape[3], _GRAIN))
+                    run_parts(
+                        _correct,
+                        [
+                            (columns[place].numpy(), *states, part)
+                            for part in shares(count, threads)
+                        ],
+                    )
+                else:
+                    torch.mm(new[place], columns[place], out=product[place])
+            s.copy_(new)
+
+    def field(self, *, right: bool) -> torch.Tensor:
+        """Return the field from the products that are known."""
+        return add_neighbours(self.protocol, self.product.clone(), self.s, self.x, right=right)
+
+
+#: Share of changing neurons above which the product of a layer costs less than their columns.
+_MANY = 0.3
+#: Operations worth a thread of their own.
+_GRAIN = 2**18
+
+
+@compiled
+def _new_states(product: Any, s: Any, x: Any, y: Any, couplings: Any, new: Any, part: Any) -> None:
+    """Write the signs of the fields, 0 where there is none, of some layers of all trials."""
+    lam_x, lam, lam_y, right = couplings
+    layers, patterns, n = s.shape[1:]
+    zero, one = s.dtype.type(0), s.dtype.type(1)
+    for task in range(part[0], part[1]):
+        k, layer = task // layers, task % layers
+        from_left = lam_x if layer == 0 else lam
+        from_right = lam * right if layer + 1 < layers else lam_y if y.shape[2] else zero
+        for b in range(patterns):
+            left = x[k, b] if layer == 0 else s[k, layer - 1, b]
+            after = left
+            if layer + 1 < layers:
+                after = s[k, layer + 1, b]
+            elif y.shape[2]:
+                after = y[k, b]
+            total, out = product[k, layer, b], new[k, layer, b]
+            for i in range(n):
+                h = total[i] + from_left * left[i] + from_right * after[i]
+                out[i] = one if h > zero else -one if h < zero else zero
+
+
+@compiled
+def _count_changes(s: Any, new: Any, changes: Any, part: Any) -> None:
+    """Count the neurons of some layers that change, over all patterns."""
+    layers, patterns, n = s.shape[1:]
+    for task in range(part[0], part[1]):
+        k, layer = task // layers, task % layers
+        count = 0
+        for b in range(patterns):
+            before, after = s[k, layer, b], new[k, layer, b]
+            for i in range(n):
+                count += before[i] != after[i]
+        changes[k, layer] = count
+
+
+@compiled
+def _correct(columns: Any, product: Any, s: Any, new: Any, part: Any) -> None:
+    """Add the columns of the neurons that change to the products of some patterns of a layer."""
+    n = s.shape[1]
+    chosen = np.empty(n, np.int64)
+    for b in range(part[0], part[1]):
+        before, after, total = s[b], new[b], product[b]
+        count, k = 0, 0
+        for j in range(n):
+            if before[j] != after[j]:
+                chosen[count] = j
+                count += 1
+        while k + 4 <= count:  # four columns for one reading and writing of the product
+            j0, j1, j2, j3 = chosen[k], chosen[k + 1], chosen[k + 2], chosen[k + 3]
+            x0, x1 = after[j0] - before[j0], after[j1] - before[j1]
+            x2, x3 = after[j2] - before[j2], after[j3] - before[j3]
+            c0, c1, c2, c3 = columns[j0], columns[j1], columns[j2], columns[j3]
+            for i in range(n):
+                total[i] += (x0 * c0[i] + x1 * c1[i]) + (x2 * c2[i] + x3 * c3[i])
+            k += 4
+        for j in chosen[k:count]:
+            x, column = after[j] - before[j], columns[j]
+            for i in range(n):
+                total[i] += x * column[i]
+
+
+def moving(protocol: Protocol, j: torch.Tensor, x: torch.Tensor) -> Motion:
+    """Return the states of the inputs `x` at s = 0: by flips on a CPU, else by products."""
+    return (Flips if j.device.type == "cpu" else Motion)(protocol, j, x.contiguous())
+
+
 def learn_batch(
     protocol: Protocol,
     j: torch.Tensor,
@@ -207,14 +392,23 @@ def learn_batch(
     `weight` (trials, patterns) is 0 for pairs that only fill the batch.
     """
     layers, n = j.shape[1], j.shape[-1]
-    s = relax(protocol, j, neutral(j, x), x, layers, draw=draw)
-    s = relax(protocol, j, s, x, protocol.clamped_sweeps, y=y, draw=draw)
+    motion = moving(protocol, j, x)
+    motion.relax(layers, draw=draw)
+    motion.relax(protocol.clamped_sweeps, y=y.contiguous(), draw=draw)
     if protocol.free_sweeps:
-        s = relax(protocol, j, s, x, protocol.free_sweeps, draw=draw)
-    h = local_field(protocol, j, s, x, right=protocol.right_in_rule)
+        motion.relax(protocol.free_sweeps, draw=draw)
+    s, h = motion.s, motion.field(right=protocol.right_in_rule)
     weak = s * (s * h <= protocol.kappa) * weight[:, None, :, None]
-    j += protocol.eta / math.sqrt(n * protocol.batch) * (weak.transpose(-1, -2) @ s)
+    rate = protocol.eta / math.sqrt(n * protocol.batch)
+    j.flatten(0, 1).baddbmm_(weak.flatten(0, 1).transpose(-1, -2), s.flatten(0, 1), alpha=rate)
     _self_couple(j, protocol.jd)
+
+
+def by_columns(j: torch.Tensor) -> torch.Tensor:
+    """Return the same couplings with contiguous columns, for :class:`Flips`; on the CPU only."""
+    if j.device.type != "cpu":
+        return j
+    return j.transpose(-1, -2).contiguous().transpose(-1, -2)
 
 
 def _self_couple(j: torch.Tensor, jd: float) -> None:
@@ -290,7 +484,9 @@ def run_trials(
         pairs[k, :, :size] = 2.0 * drawn - 1.0
     _self_couple(j, protocol.jd)
     pairs = pairs.to(device)
-    learning = _Learning(protocol, j.to(device), pairs[:, 0], pairs[:, 1], sizes, streams)
+    learning = _Learning(
+        protocol, by_columns(j.to(device)), pairs[:, 0], pairs[:, 1], sizes, streams
+    )
     learning.run(protocol.max_epochs, protocol.check_every)
     return learning.best
 
@@ -354,6 +550,7 @@ class _Learning(Search[_Couplings]):
         self.streams = [self.streams[k] for k in numbers]
         most = max(self.sizes)
         self.x, self.y = (pairs[stay][:, :most] for pairs in (self.x, self.y))
+        self.active.here = _Couplings(by_columns(self.active.here.j))
 
     def _learn_all(self) -> None:
         """Learn all pairs once, each trial in an order of its own."""
@@ -379,16 +576,13 @@ class _Learning(Search[_Couplings]):
     def _measure(self, epoch: int) -> list[bool]:
         """Measure the overlaps without target, keep the best; return who has learnt enough."""
         j, best = self.active.here.j, self.best
-        s = relax(
-            self.protocol,
-            j,
-            neutral(j, self.x),
-            self.x,
+        motion = moving(self.protocol, j, self.x)
+        motion.relax(
             self.protocol.inference_sweeps + j.shape[1],
             right=self.protocol.right_at_inference,
             draw=self.streams[0],
         )
-        by_layer = overlaps(s, self.y).double().cpu().numpy()
+        by_layer = overlaps(motion.s, self.y).double().cpu().numpy()
         numbers = self.active.networks or range(len(self.sizes))
         learnt = []
         for trial, size, row in zip(numbers, self.sizes, by_layer, strict=True):

@@ -12,8 +12,10 @@ import xarray as xr
 from scipy.interpolate import make_smoothing_spline
 
 from rmsim.cli import run
+from rmsim.studies import capacity
 from rmsim.studies.capacity import (
     PROTOCOLS,
+    by_columns,
     learn_batch,
     local_field,
     neutral,
@@ -92,6 +94,24 @@ def test_one_batch_is_the_rule_written_out(name: str) -> None:
     assert np.abs(change).max() > 0
     assert np.allclose(j[0].numpy(), wanted + eta * change, atol=1e-12)
     assert bool((j.diagonal(dim1=-2, dim2=-1) == protocol.jd).all())
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("many", [0.0, 2.0])
+def test_flips_against_products(name: str, many: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """States and fields of two trials: whole layers or single neurons are corrected."""
+    monkeypatch.setattr(capacity, "_MANY", many)
+    protocol = protocol_named(name)
+    j = torch.cat([_couplings(3, 40, protocol.jd), -_couplings(3, 40, protocol.jd)])
+    x, y = _spins(2, 5, 40, seed=2), _spins(2, 5, 40, seed=3)
+    motions = [capacity.Motion(protocol, j, x), capacity.Flips(protocol, by_columns(j), x)]
+    for sweeps, right, target in ((3, True, None), (6, True, y), (4, False, None)):
+        for motion in motions:
+            motion.relax(sweeps, right=right, y=target, draw=generator(sweeps))
+        assert torch.equal(motions[0].s, motions[1].s)
+        fields = [motion.field(right=right) for motion in motions]
+        assert torch.allclose(*fields, rtol=0, atol=1e-12)
+    assert bool((motions[0].s != 0).all())
 
 
 def test_input_reaches_one_layer_a_sweep_and_neutral_neurons_stay_neutral() -> None:
