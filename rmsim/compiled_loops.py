@@ -30,6 +30,16 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     return cast(Callable[P, R], numba.njit(cache=True, nogil=True)(function))
 
 
+def compiled_part(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that only compiled functions of its file call.
+
+    It has no entry from Python, whose code for many arrays takes longer to build than the loop, and
+    is kept on disk as part of its callers alone.
+    """
+    options: Any = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return cast(Callable[P, R], numba.njit(**options)(function))
+
+
 def thread_count(work: float, grain: float) -> int:
     """Return how many threads are worth it, if each should have `grain` operations or more."""
     return int(max(1, min(torch.get_num_threads(), work // grain)))

@@ -10,7 +10,7 @@ are.
 The symmetric rules replace the product of J by g_i g_j (sym1) or (g_i s_j + s_i g_j)/2 (sym2).
 
 Sparse networks on the CPU learn and infer in machine code, whole batches at a time
-(:func:`learn_compiled_`, :func:`infer_compiled`), for the protocols that the benchmarks use: fixed
+(:class:`RowLearner`, :func:`infer_compiled`), for the protocols that the benchmarks use: fixed
 numbers of synchronous sweeps of all neurons, the perceptron rule, W_back frozen, float32
 (:func:`has_kernel`). The results are those of the general route up to the rounding of sums that are
 taken in another order. 16 samples of a batch are the lanes of a vector, ``lanes[k]`` holding them
@@ -23,6 +23,7 @@ back into memory after each of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -156,35 +157,70 @@ def _has_rows(parameters: Parameters, state: State) -> bool:
     )
 
 
-def learn_compiled_(
-    parameters: Parameters, state: State, x: torch.Tensor, y: torch.Tensor, order: torch.Tensor
-) -> None:
-    """Learn the samples `order` in place; a last batch may be smaller."""
-    recurrent, places = recurrent_rows(state)
-    feed, readout = input_rows(state), readout_rows(state)
-    place = state.device  # that of this process: the data may be elsewhere
-    arrays = (
-        x.to(device=place, dtype=state.dtype).contiguous().numpy(),
-        y.to(place).contiguous().numpy(),
-    )
-    size = parameters.batch.size
-    samples, whole = order.numpy(), len(order) - len(order) % size
-    for part, batch in ((samples[:whole], size), (samples[whole:], len(order) - whole)):
-        if len(part):
+#: Bytes of inputs that are copied in the order of an epoch at a time.
+_SPACE = 2**24
+
+
+def ordered_batches(
+    x: torch.Tensor, y: torch.Tensor, order: torch.Tensor, size: int, dtype: torch.dtype
+) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
+    """Give inputs as `dtype` and labels in this order, on the CPU, whole batches at a time.
+
+    Yields
+    ------
+    Tensor, Tensor, int
+        Inputs, labels, and the size of their batches: `size`, or that of a smaller last one.
+    """
+    together = size * max(1, _SPACE // (dtype.itemsize * size * max(1, x.shape[1])))
+    for first in range(0, len(order), together):
+        part = order[first : first + together]
+        whole = len(part) - len(part) % size
+        for chosen, batch in ((part[:whole], size), (part[whole:], len(part) - whole)):
+            if len(chosen):
+                inputs = x[chosen].to(device="cpu", dtype=dtype).contiguous()
+                yield inputs, y[chosen].to("cpu").contiguous(), batch
+
+
+class RowLearner:
+    """A sparse network that learns in machine code; its weights are rows of arrays meanwhile.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        The protocol.
+    state : State
+        The weights, which :meth:`finish` replaces.
+    """
+
+    def __init__(self, parameters: Parameters, state: State) -> None:
+        self.parameters, self.state = parameters, state
+        self._recurrent, self._places = recurrent_rows(state)
+        self._feed, self._readout = input_rows(state), readout_rows(state)
+
+    def learn(self, x: torch.Tensor, y: torch.Tensor, order: torch.Tensor) -> None:
+        """Learn the samples `order`; a last batch may be smaller."""
+        size, state = self.parameters.batch.size, self.state
+        for inputs, labels, batch in ordered_batches(x, y, order, size, state.dtype):
             learn_batches(
-                *arrays,
-                part,
+                inputs.numpy(),
+                labels.numpy(),
+                np.arange(len(inputs)),
                 batch,
-                recurrent,
-                feed,
+                self._recurrent,
+                self._feed,
                 state.w_back.values.numpy(),
-                readout,
-                _protocol(parameters, state, batch),
+                self._readout,
+                _protocol(self.parameters, state, batch),
             )
-    state.j.copy_(torch.from_numpy(recurrent.values[places]))
-    state.w_in.values.copy_(torch.from_numpy(feed.values).view(state.w_in.values.shape))
-    read = state.a_out
-    state.w_out[:, read] = torch.from_numpy(readout.values).view(len(state.w_out), int(read.sum()))
+
+    def finish(self) -> State:
+        """Write the weights back, and return their state."""
+        state, feed = self.state, self._feed
+        state.j.copy_(torch.from_numpy(self._recurrent.values[self._places]))
+        state.w_in.values.copy_(torch.from_numpy(feed.values).view(state.w_in.values.shape))
+        read, values = state.a_out, torch.from_numpy(self._readout.values)
+        state.w_out[:, read] = values.view(len(state.w_out), int(read.sum()))
+        return state
 
 
 def infer_compiled(parameters: Parameters, state: State, x: torch.Tensor) -> torch.Tensor:

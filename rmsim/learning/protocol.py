@@ -22,9 +22,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Generic, TypeVar
+from functools import partial
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -41,15 +42,16 @@ from rmsim.learning.phases import (
     present,
 )
 from rmsim.learning.plasticity import (
+    RowLearner,
     has_inference_kernel,
     has_kernel,
     infer_compiled,
     label_signs,
     learn_,
-    learn_compiled_,
     learn_readout_,
     update_field,
 )
+from rmsim.learning.sign_tables import TableLearner, has_tables
 from rmsim.learning.state import (
     Array,
     State,
@@ -65,6 +67,8 @@ from rmsim.tensors import generator
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.base.statistics import quantile_error, standard_error
+
+S = TypeVar("S")
 
 #: Samples relaxed together; the result does not depend on it unless neurons are masked.
 _TOGETHER = 512
@@ -142,31 +146,101 @@ def train_epoch(
     order : Tensor of int, optional
         Samples to take, in this order; as they come by default. See :func:`epoch_order`.
     compiled : bool
-        Take the compiled routes of a CPU (sparse rows: :mod:`rmsim.learning.plasticity`; flips:
-        :mod:`rmsim.learning.phases`) where they apply; False takes the route of a GPU everywhere.
+        Take the compiled routes of a CPU (sparse rows: :mod:`rmsim.learning.plasticity`; dense
+        ones: :mod:`rmsim.learning.sign_tables`; flips: :mod:`rmsim.learning.phases`) where they
+        apply; False takes the route of a GPU everywhere.
 
     Raises
     ------
     NotConvergedError
         If the weights or their fields are no longer finite.
     """
+    return _last(train_in_parts(parameters, state, inputs, labels, order, compiled=compiled))
+
+
+def train_in_parts(
+    parameters: Parameters,
+    state: State,
+    inputs: Array,
+    labels: Array,
+    order: torch.Tensor | None = None,
+    *,
+    parts: int = 1,
+    compiled: bool = True,
+) -> Generator[int, None, State]:
+    """Do what :func:`train_epoch` does, and yield the samples learnt so far on the way.
+
+    Weights are copied, checked and put into the order of the route once, not in every part.
+
+    Parameters
+    ----------
+    parameters, state, inputs, labels, order, compiled
+        As for :func:`train_epoch`.
+    parts : int
+        How often it yields, about; the weights do not depend on it.
+    """
     x, y = checked_samples(parameters, state, inputs, labels, least=0)
     order = torch.arange(len(x)) if order is None else checked_order(order, len(x))
-    state = state.copy()
-    if compiled and y.dim() == 1 and has_kernel(parameters, state):
-        learn_compiled_(parameters, state, x, y, order)
-        demand_learnt(parameters, state, x, y)
-        batches = -(-len(order) // parameters.batch.size)
-        return replace(state, step=state.step + batches)
-    if compiled:
-        state = by_columns(state)
-    for first in range(0, len(order), parameters.batch.size):
-        chosen = order[first : first + parameters.batch.size]
-        _learn_batch_(parameters, state, x[chosen], y[chosen])
-        state = replace(state, step=state.step + 1)
-    state = by_rows(state)
-    demand_learnt(parameters, state, x, y)
-    return state
+    learner = _learner(parameters, state.copy(), y.dim() == 1, compiled)
+    size = parameters.batch.size
+    batches = -(-len(order) // size)
+    stride = max(1, batches // parts) * size  # whole batches: the same numbers
+    for first in range(0, len(order), stride):
+        part = order[first : first + stride]
+        learner.learn(x, y, part)
+        yield first + len(part)
+    learnt = replace(learner.finish(), step=state.step + batches)
+    demand_learnt(parameters, learnt, x, y)
+    return learnt
+
+
+def _last(steps: Generator[int, None, S], follow: Callable[[int], None] = lambda done: None) -> S:
+    """Go on to the end and return its result; `follow` is called with what is yielded."""
+    while True:
+        try:
+            done = next(steps)
+        except StopIteration as end:
+            result: S = end.value
+            return result
+        follow(done)
+
+
+class _Learner(Protocol):
+    """A network in the order of memory of its route."""
+
+    def learn(self, x: torch.Tensor, y: torch.Tensor, order: torch.Tensor) -> None:
+        """Learn the samples `order` of `x` and `y` in batches; a last one may be smaller."""
+
+    def finish(self) -> State:
+        """Return the weights in their usual order; `step` may be that of the beginning."""
+
+
+class _GeneralLearner:
+    """Learns batch after batch by tensor operations; by flips if the columns of J are at hand."""
+
+    def __init__(self, parameters: Parameters, state: State) -> None:
+        self.parameters, self.state = parameters, state
+
+    def learn(self, x: torch.Tensor, y: torch.Tensor, order: torch.Tensor) -> None:
+        size = self.parameters.batch.size
+        for first in range(0, len(order), size):
+            chosen = order[first : first + size]
+            _learn_batch_(self.parameters, self.state, x[chosen], y[chosen])
+            self.state = replace(self.state, step=self.state.step + 1)
+
+    def finish(self) -> State:
+        return by_rows(self.state)
+
+
+def _learner(parameters: Parameters, state: State, classes: bool, compiled: bool) -> _Learner:
+    """Return the fastest route that there is; labels may be `classes`, or else codes."""
+    if not compiled:
+        return _GeneralLearner(parameters, state)
+    if classes and has_kernel(parameters, state):
+        return RowLearner(parameters, state)
+    if has_tables(parameters, state):
+        return TableLearner(parameters, state)
+    return _GeneralLearner(parameters, by_columns(state))
 
 
 def _learn_batch_(parameters: Parameters, state: State, x: torch.Tensor, y: torch.Tensor) -> Phases:
@@ -246,11 +320,9 @@ def accuracy(parameters: Parameters, state: State, inputs: Array, labels: Array)
     return float((predicted == y).double().mean())
 
 
-S = TypeVar("S")
-
-#: State and number of the epoch (from 0) -> states on the way with the samples learnt so far; the
-#: last one is the state after the epoch.
-Learn = Callable[[S, int], Iterator[tuple[S, int]]]
+#: State and number of the epoch (from 0) -> the samples learnt so far, again and again; what is
+#: returned at the end is the state after the epoch.
+Learn = Callable[[S, int], Generator[int, None, S]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,15 +367,14 @@ def run_epochs(
     Examples
     --------
     >>> def add_one(total, epoch):
-    ...     yield total + 1, 1
+    ...     yield 1
+    ...     return total + 1
     >>> [(epoch.number, epoch.state) for epoch in run_epochs(add_one, 10, 0, 3)]
     [(1, 11), (2, 12), (3, 13)]
     """
     for done in range(first, last):
         started = time.perf_counter()
-        for reached, samples in learn(state, done):
-            state = reached
-            follow(done, samples)
+        state = _last(learn(state, done), partial(follow, done))
         yield Epoch(done + 1, state, time.perf_counter() - started)
 
 
@@ -321,21 +392,13 @@ def learning_of(
     seed : int
         Of the orders.
     parts : int
-        How often the weights on the way are given; they do not depend on it.
+        How often it is told about how many samples are learnt; the weights do not depend on it.
     """
     x, y = as_tensor("inputs", inputs), as_tensor("labels", labels)
-    batches = -(-len(x) // parameters.batch.size)
-    stride = max(1, batches // parts) * parameters.batch.size  # whole batches: the same numbers
 
-    def learn(state: State, epoch: int) -> Iterator[tuple[State, int]]:
+    def learn(state: State, epoch: int) -> Generator[int, None, State]:
         order = epoch_order(seed, epoch, len(x))
-        if stride >= len(order):  # no copy of all samples
-            yield train_epoch(parameters, state, x, y, order), len(order)
-            return
-        for first in range(0, len(order), stride):
-            chosen = order[first : first + stride]
-            state = train_epoch(parameters, state, x[chosen], y[chosen])
-            yield state, first + len(chosen)
+        return train_in_parts(parameters, state, x, y, order, parts=parts)
 
     return learn
 

@@ -18,7 +18,7 @@ with y = +1 for the class of the sample and -1 for the others, over batches of B
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol, get_args
 
@@ -246,7 +246,7 @@ def fit_epochs(
         If weights are no longer finite.
     """
 
-    def learn(total: torch.Tensor, epoch: int) -> Iterator[tuple[torch.Tensor, int]]:
+    def learn(total: torch.Tensor, epoch: int) -> Generator[int, None, torch.Tensor]:
         total = torch.zeros_like(total)
         for values, labels in train.batches(parameters.batch, seed, epoch):
             loss = update(values, labels)
@@ -254,7 +254,8 @@ def fit_epochs(
                 total += loss
         for matrix in weights:
             demand_finite(matrix, epoch, parameters.eta)
-        yield total, len(train)
+        yield len(train)
+        return total
 
     zero = torch.zeros((), device=train.device, dtype=torch.float64)
     for epoch in run_epochs(learn, zero, 0, parameters.epochs):

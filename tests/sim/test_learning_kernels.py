@@ -10,6 +10,7 @@ from rmsim.learning import State, Wiring, batch_step, infer, initialise, train_e
 from rmsim.learning.phases import Flips, by_columns
 from rmsim.learning.plasticity import has_inference_kernel, has_kernel, recurrent_rows
 from rmsim.learning.presets import dense_recipe, sparse_recipe
+from rmsim.learning.sign_tables import TableLearner, has_tables
 from tests.learning_cases import task
 
 pytestmark = pytest.mark.numerical
@@ -215,3 +216,137 @@ def test_runs_of_flips_are_their_sweeps() -> None:
             h = state.couplings.field(slow.s.unsqueeze(0), external.unsqueeze(0))[0]
             assert torch.equal(fixed, ((h >= 0) == (slow.s > 0)).flatten(1).all(1))
     assert bool(fixed.any())
+
+
+LITERAL: dict[str, Any] = {"stop": "converged", "clamped": 40, "free": 40, "jd": 0.8}
+TABLES: dict[str, dict[str, Any]] = {
+    "core": {},
+    "width of three panels and a part": {"n": 101},
+    "chain": {**CHAIN, "input_to": "all", "output_from": "all", "label_to": "all"},
+    "first to last": CHAIN,
+    "layer after layer": {**CHAIN, "update": "sequential"},
+    "converged": {**CHAIN, **LITERAL},
+    "approximate": {"scheme": "approximate", "symmetry": "sym0"},
+    "sym1": {"symmetry": "sym1"},
+    "sym2": {"symmetry": "sym2", "decay_j": 0.5},
+    "smooth": {"rule": "tanh", "eta_back": 0.1, "batch": 5},
+    "smooth sym2": {"rule": "tanh", "symmetry": "sym2"},
+    "batch of one": {"batch": 1},
+    "batch of 37": {"batch": 37},
+    "decay": {"decay_j": 0.5, "decay_in": 0.3, "decay_out": 0.2},
+    "no readout": {"readout": "none"},
+    "no warm-up": {"warmup": 0, "free": 2},
+    "sparse input": {"rho_in": 0.4},
+    "identity": {"n": D, "input_kind": "identity", "lambda_x": 0.5, "eta_in": 0.0},
+    "other fields tested": {**CHAIN, "test_labels": True, "test_jd": False, "test_right": False},
+    "input not tested": {"test_input": False, "kappa_in": 0.7},
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables(name: str) -> None:
+    """Dense networks by tables of signed sums: spins, then real inputs, then codes for labels."""
+    parameters = dense_recipe(**{"n": 50, "classes": C, **TABLES[name]})
+    state = initialise(parameters, D, C, seed=1)
+    assert has_tables(parameters, state)
+    inputs, labels = task(80, D, C)
+    draw = torch.Generator().manual_seed(1)
+    noisy = inputs * torch.rand(inputs.shape, generator=draw)
+    codes = torch.nn.functional.one_hot(labels, C) - 0.2
+    for x, y in ((inputs, labels), (noisy, labels), (inputs, codes)):
+        fast = train_epoch(parameters, state, x, y)
+        slow = train_epoch(parameters, state, x, y, compiled=False)
+        assert_close(fast, slow)
+        assert not torch.equal(fast.j, state.j)
+        if parameters.couplings.symmetry in ("sym1", "sym2"):
+            assert torch.equal(fast.j, fast.j.transpose(1, 2))
+
+
+def least_field(parameters: Any, state: State, x: torch.Tensor, y: torch.Tensor) -> float:
+    """How far the nearest field of a batch is from its threshold, in float64, over all sweeps."""
+    j, w_in, w_back, w_out = (
+        matrix.double()
+        for matrix in (state.dense_j()[0], state.w_in.values, state.w_back.values, state.w_out)
+    )
+    code = torch.full((len(x), C), parameters.w_back.label_other).double()
+    code.scatter_(1, y.unsqueeze(1), parameters.w_back.label_true)
+    field, label = x.double() @ w_in.T, code @ w_back.T
+    s, least = torch.zeros_like(field), torch.inf
+    phases = parameters.phases
+    for count, external in (
+        (phases.warmup, field),
+        (phases.clamped, field + label),
+        (phases.free, field),
+    ):
+        for _ in range(count):
+            h = s @ j.T + parameters.couplings.jd * s + external
+            least = min(least, float(h.abs().min()))
+            s = torch.where(h >= 0, 1.0, -1.0).double()
+    margin = s * (s @ j.T + parameters.couplings.jd * s + field)
+    outputs = (2 * torch.nn.functional.one_hot(y, C) - 1) * (s @ w_out.T)
+    for values, kappa in (
+        (margin, parameters.j.kappa),
+        (margin, parameters.w_in.kappa),
+        (outputs, parameters.readout.kappa),
+    ):
+        least = min(least, float((values - kappa).abs().min()))
+    return least
+
+
+def rounding_bound(state: State, x: torch.Tensor) -> float:
+    """Bound of the rounding of a field in float32, whatever the order of its terms."""
+    terms = state.couplings.n + state.inputs + state.classes + 3
+    sizes = [
+        state.dense_j()[0].abs().sum(1),
+        state.w_in.values.abs() @ x.float().abs().max(0).values,
+        2 * state.w_back.values.abs().sum(1),
+    ]
+    largest = max(float(sum(sizes).max()) + 1, float(state.w_out.abs().sum(1).max()))
+    # both routes round, flips repeat a part of the sum, and weights are rounded in every batch
+    return 4 * terms * 2.0**-24 * largest
+
+
+def test_states_of_tables_are_equal_until_a_field_is_within_rounding_of_zero() -> None:
+    compared = 0
+    for seed in range(6):
+        parameters = dense_recipe(64, classes=C)
+        state = initialise(parameters, D, C, seed)
+        learner = TableLearner(parameters, state.copy())
+        inputs, labels = task(160, D, C)
+        for first in range(0, 160, 16):
+            part = slice(first, first + 16)
+            x, y = inputs[part], labels[part]
+            if least_field(parameters, state, x, y) < rounding_bound(state, x):
+                break
+            learner.learn(x, y, torch.arange(16))
+            state, ends = batch_step(parameters, state, x, y)
+            assert torch.equal(learner.last_states(), ends.s_star)
+            compared += 1
+    assert compared >= 6
+
+
+def test_threads_do_not_change_what_tables_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the bit: every sum is one thread's."""
+    monkeypatch.setattr("rmsim.learning.sign_tables._GRAIN", 1)
+    parameters = dense_recipe(100, classes=C, **CHAIN)
+    state = initialise(parameters, D, C, seed=3)
+    inputs, labels = task(96, D, C)
+    threads = torch.get_num_threads()
+    learnt = []
+    try:
+        for number in (1, 2, 3):
+            torch.set_num_threads(number)
+            learnt.append(train_epoch(parameters, state, inputs, labels))
+    finally:
+        torch.set_num_threads(threads)
+    for other in learnt[1:]:
+        for name, value in learnt[0].tensors().items():
+            assert torch.equal(value, other.tensors()[name]), name
+
+
+def test_masked_sweeps_take_the_general_route() -> None:
+    """A neuron that was never updated is 0, which has no sign."""
+    parameters = dense_recipe(50, classes=C, p=0.7)
+    assert not has_tables(parameters, initialise(parameters, D, C, seed=1))
+    double = dense_recipe(50, classes=C)
+    assert not has_tables(double, initialise(double, D, C, seed=1, dtype=torch.float64))
