@@ -1,7 +1,7 @@
 """How fast the dynamics is, against a product measured in the same run: ``make bench``.
 
 What is compared is stored in ``extra_info`` of every benchmark, and printed with ``-s``. The two
-sides take turns, so that a busy machine slows both.
+sides take turns on one thread, and CPU time counts: other processes do not.
 """
 
 import itertools
@@ -28,13 +28,13 @@ def note(benchmark: BenchmarkFixture, **values: float) -> None:
 
 
 def in_turn(*works: Callable[[], object], rounds: int = 15) -> list[float]:
-    """Least time of each work, over rounds in which every one has its turn."""
+    """Least CPU time of each work, over rounds in which every one has its turn."""
     least = [math.inf] * len(works)
     for _ in range(rounds + 1):  # the first one warms up, and counts if it is best
         for index, work in enumerate(works):
-            start = time.perf_counter()
+            start = time.process_time()
             work()
-            least[index] = min(least[index], time.perf_counter() - start)
+            least[index] = min(least[index], time.process_time() - start)
     return least
 
 

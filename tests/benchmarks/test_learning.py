@@ -6,9 +6,8 @@ take turns, on one thread, and CPU time counts, so that a busy machine slows bot
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-import pytest
 import torch
 from pytest_benchmark.fixture import BenchmarkFixture
 
@@ -20,14 +19,6 @@ from rmsim.learning.protocol import _GeneralLearner
 from rmsim.learning.sign_tables import TableLearner
 
 D, C, BATCH = 100, 10, 16
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def note(benchmark: BenchmarkFixture, **values: float) -> None:
