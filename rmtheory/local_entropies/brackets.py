@@ -212,7 +212,7 @@ class _Search:
         if self.tracker is None:
             self.tracker = CurveTracker(model)
             if self.seed is not None and len(self.seed.qhat) == model.unknowns:
-                self.tracker.add(self.seed.d, self.seed.y, np.array(self.seed.qhat))
+                self.tracker.start_from(self.seed.d, self.seed.y, np.array(self.seed.qhat))
         else:
             self.tracker = CurveTracker(model, self.tracker)
         return self.tracker

@@ -78,10 +78,16 @@ class CoreFunctional(Functional):
         return 1
 
     def moments(
-        self, d: float, y: float, qhat: Array, level: int, tangent: bool = False
+        self,
+        d: float,
+        y: float,
+        qhat: Array,
+        level: int,
+        tangent: bool = False,
+        nodes_y: float | None = None,
     ) -> Moments:
         """Tilted averages at (d, y, qhat), with derivatives if `tangent`."""
-        return core_moments(self.chain.jd, d, y, qhat, level, tangent)
+        return core_moments(self.chain.jd, d, y, qhat, level, tangent, nodes_y)
 
     def q0_stability(self, point: Refined) -> Estimate:
         """M0 at a solved point."""
@@ -92,11 +98,17 @@ class CoreFunctional(Functional):
 
 
 def core_moments(
-    jd: float, d: float, y: float, qhat: Array, level: int, tangent: bool = False
+    jd: float,
+    d: float,
+    y: float,
+    qhat: Array,
+    level: int,
+    tangent: bool = False,
+    nodes_y: float | None = None,
 ) -> Moments:
     """Averages of the core module at (d, y, qhat) by the trapezoid rule of the given level."""
     q1, sigma, qh = 1 - 2 * d, math.sqrt(2 * d), float(qhat[0])
-    fields = field_nodes(q1, (jd,), field_step(level, y))
+    fields = field_nodes(q1, (jd,), field_step(level, nodes_y or y))
     tilts = tilt_nodes(qh, y, STEPS[level])
     check_size(fields.at.size * tilts.at.size, 3_000_000)
     # The flip (t, z) -> (-t, -z) leaves zeta as it is: keep x >= 0 and count x > 0 twice.

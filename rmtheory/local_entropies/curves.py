@@ -14,9 +14,15 @@ import numpy as np
 import xarray as xr
 
 from rmtheory.base.chain import Chain
-from rmtheory.base.errors import InvalidInputError, NotConvergedError, RMError
+from rmtheory.base.errors import (
+    InvalidInputError,
+    NotConvergedError,
+    OutsideValidityError,
+    RMError,
+)
 from rmtheory.base.estimate import Estimate
-from rmtheory.local_entropies.functional import Functional, Refined
+from rmtheory.local_entropies.dilute_gas import small_distance
+from rmtheory.local_entropies.functional import Refined
 from rmtheory.local_entropies.functionals import functional
 from rmtheory.local_entropies.points import YStar, distance, ystar
 from rmtheory.local_entropies.solve import CurveTracker
@@ -115,9 +121,8 @@ def as_dataset(chain: Chain, points: Sequence[YStar]) -> xr.Dataset:
         data[label] = (("d", "layer"), np.array(qhat), {"long_name": f"conjugate overlap, {name}"})
     residual = np.array([point.residual for point in points])
     data["residual"] = (("d",), residual, {"long_name": "largest residual of the equations"})
-    model = functional(chain)
-    if model.gas_known:
-        gas = np.array([_gas(model, point.d) for point in points])
+    if functional(chain).gas_known:
+        gas = np.array([_limit(chain, point.d) for point in points])
         data["gas_internal"] = (("d",), gas[:, 0], {"long_name": "S_I*, d -> 0"})
         data["gas_slope"] = (("d",), gas[:, 1], {"long_name": "slope, d -> 0"})
     coordinates = {
@@ -128,13 +133,13 @@ def as_dataset(chain: Chain, points: Sequence[YStar]) -> xr.Dataset:
     return xr.Dataset(data, coords=coordinates)
 
 
-def _gas(model: Functional, d: float) -> tuple[float, float]:
-    """Return the dilute gas of flips, or nan where d is beyond its range."""
+def _limit(chain: Chain, d: float) -> tuple[float, float]:
+    """Return S_I* and slope of the limit d -> 0, or nan where d is beyond its range."""
     try:
-        limit = model.gas(d)
-    except NotConvergedError:
-        limit = None
-    return (np.nan, np.nan) if limit is None else (limit.internal, limit.slope)
+        limit = small_distance(chain, d)
+    except (NotConvergedError, OutsideValidityError):
+        return np.nan, np.nan
+    return limit.internal, limit.slope
 
 
 # Minima along the curve.

@@ -42,10 +42,10 @@ from typing import ClassVar
 import numpy as np
 
 from rmtheory.base.chain import Chain
-from rmtheory.base.errors import OutsideValidityError
+from rmtheory.base.errors import NotConvergedError
 from rmtheory.base.estimate import Estimate, Tier
 from rmtheory.base.gaussian import Array
-from rmtheory.local_entropies.dilute_gas import SmallDistance, small_distance
+from rmtheory.local_entropies.dilute_gas import SmearedGas, smeared_gas
 from rmtheory.local_entropies.quadrature import FINEST, STEPS
 
 # Averages at one point (d, y, qhat).
@@ -200,6 +200,9 @@ class Refined:
 
 # The functional of a chain.
 
+#: y* from which on the dilute gas is tried: below it the flips are not dilute.
+_GAS_Y = 20.0
+
 
 @dataclass(frozen=True)
 class Functional(ABC):
@@ -240,9 +243,19 @@ class Functional(ABC):
 
     @abstractmethod
     def moments(
-        self, d: float, y: float, qhat: Array, level: int, tangent: bool = False
+        self,
+        d: float,
+        y: float,
+        qhat: Array,
+        level: int,
+        tangent: bool = False,
+        nodes_y: float | None = None,
     ) -> Moments:
-        """Tilted averages at (d, y, qhat), with derivatives if `tangent`."""
+        """Tilted averages at (d, y, qhat), with derivatives if `tangent`.
+
+        The nodes are those for y, or for a `nodes_y` next to it: their number jumps as y grows,
+        and with it the averages by the error of the level. An iteration in y keeps it.
+        """
 
     def spread(self, qhat: Array) -> Array:
         """Return one qhat per layer, a single one for the infinite chain."""
@@ -287,26 +300,34 @@ class Functional(ABC):
 
     # The limit d -> 0.
 
-    def gas(self, d: float) -> SmallDistance | None:
-        """Return the dilute gas of flips at `d`, None where it does not describe the limit."""
+    def gas(self, point: Refined) -> SmearedGas | None:
+        """Return the dilute gas of flips at a solved point, None where there is none."""
+        moments = point.moments
         try:
-            return small_distance(self.chain, d)
-        except OutsideValidityError:
+            return smeared_gas(self.chain, moments.d, (moments.y, -2 * moments.y * moments.qhat))
+        except NotConvergedError:
             return None
 
     def scan_ends(self, point: Refined) -> bool:
-        """Whether a scan towards d = 0 has reached the limit, or where it becomes too slow."""
-        return point.moments.y > self.scan_y
+        """Whether a scan towards d = 0 has reached the gas, or where it becomes too slow."""
+        moments = point.moments
+        return moments.y > self.scan_y or (moments.y > _GAS_Y and self.in_gas(point) is not None)
+
+    def in_gas(self, point: Refined) -> SmearedGas | None:
+        """Return the gas if it agrees with a solved point in S_I* and its slope."""
+        gas = self.gas(point)
+        internal = self.estimate(point.moments.phi, point.phi_error)
+        slope = self.estimate(point.moments.slope, point.slope_error)
+        return gas if gas is not None and gas.agrees(internal, slope) else None
 
     def limit_reached(self, scan: Sequence[Refined]) -> bool:
         """Whether the slope is known to stay positive from the last point of a scan to d = 0.
 
-        It has to be positive and to rise there, and the dilute gas of flips, whose slope grows like
-        log(1/d), has to agree with the last point.
+        It has to be positive and to rise there, and the gas of flips has to agree with the last
+        point and to have a positive slope at all smaller distances.
         """
-        last = scan[-1].moments
-        gas = self.gas(last.d)
-        return rising(scan) and gas is not None and gas.slope > 0 and gas.agrees(last.phi)
+        gas = self.in_gas(scan[-1])
+        return rising(scan) and gas is not None and gas.rises()
 
     # Results at a solved point.
 

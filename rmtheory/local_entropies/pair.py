@@ -84,7 +84,7 @@ class PairFunctional(Functional):
     label = "trapezoid quadrature, two resolutions"
     coarse = 1
     curve_tol = 1e-9
-    scan_y = 100.0
+    scan_y = 300.0
 
     @property
     def unknowns(self) -> int:
@@ -92,23 +92,22 @@ class PairFunctional(Functional):
         return 1 if self.chain.uniform else 2
 
     def moments(
-        self, d: float, y: float, qhat: Array, level: int, tangent: bool = False
+        self,
+        d: float,
+        y: float,
+        qhat: Array,
+        level: int,
+        tangent: bool = False,
+        nodes_y: float | None = None,
     ) -> Moments:
         """Tilted averages at (d, y, qhat), with derivatives if `tangent`."""
         chain = self.chain
-        return pair_moments(chain.jd, chain.lam_left, chain.lam_right, d, y, qhat, level, tangent)
+        lams = chain.lam_left, chain.lam_right
+        return pair_moments(chain.jd, *lams, d, y, qhat, level, tangent, nodes_y)
 
     def dropped(self, level: int) -> float:
         """Share of the integral that pruning leaves out at the two sites."""
         return 2 * DROPPED[level]
-
-    def scan_ends(self, point: Refined) -> bool:
-        """Two layers reach the gas at larger y where both couplings are present."""
-        moments = point.moments
-        if moments.y <= self.scan_y:
-            return False
-        gas = self.gas(moments.d)
-        return moments.y > 10 * self.scan_y or (gas is not None and gas.agrees(moments.phi))
 
     def q0_stability(self, point: Refined) -> Estimate:
         """Least eigenvalue of M0 at a solved point."""
@@ -124,6 +123,7 @@ def pair_moments(
     qhat: Array,
     level: int,
     tangent: bool = False,
+    nodes_y: float | None = None,
 ) -> Moments:
     """Averages of the two-layer chain at (d, y, qhat).
 
@@ -131,7 +131,7 @@ def pair_moments(
     that stands for both; otherwise it has two.
     """
     with one_thread():
-        sites = make_sites(jd, lam_left, lam_right, d, y, qhat, level)
+        sites = make_sites(jd, lam_left, lam_right, d, y, qhat, level, nodes_y)
         averages = tangent_averages if tangent else _averages
         return averages(sites, d, y, qhat)
 
@@ -189,7 +189,14 @@ class Sites:
 
 
 def make_sites(
-    jd: float, lam_left: float, lam_right: float, d: float, y: float, qhat: Array, level: int
+    jd: float,
+    lam_left: float,
+    lam_right: float,
+    d: float,
+    y: float,
+    qhat: Array,
+    level: int,
+    nodes_y: float | None = None,
 ) -> Sites:
     """Return the nodes of both sites that are kept, and the logarithm of the scale of zeta."""
     lams, qhats = (lam_right, lam_left), (float(qhat[0]), float(qhat[-1]))
@@ -207,7 +214,7 @@ def make_sites(
     judges = [sparse[k].take(heavy(shares.sum(axis=1 - k), DROPPED_SPARSE)) for k in (0, 1)]
     one, two = (
         prune(
-            site(which, field_step(level, y), STEPS[level]),
+            site(which, field_step(level, nodes_y or y), STEPS[level]),
             judges[1 - which],
             y,
             log_scale,

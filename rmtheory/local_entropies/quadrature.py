@@ -102,9 +102,12 @@ def tilt_nodes(qhat: float, y: float, step: float) -> TiltNodes:
     """Nodes in t for a standard Gaussian under the tilt zeta^y, symmetric about 0."""
     centre = y * math.sqrt(qhat)
     reach = REACH + centre
-    count = _count(reach / (step * min(2.0, 1 / math.sqrt(qhat))))
-    t = np.linspace(-reach, reach, 2 * count + 1)
-    unit = math.log(reach / count) - 0.5 * math.log(2 * math.pi)
+    # A fixed distance, whatever the number of nodes: the sum is then a smooth function of y and
+    # qhat, of which Newton's method can find a zero.
+    apart = step * min(2.0, 1 / math.sqrt(qhat))
+    count = _count(reach / apart)
+    t = apart * np.arange(-count, count + 1)
+    unit = math.log(apart) - 0.5 * math.log(2 * math.pi)
     excess = np.abs(t) - centre
     # zeta <= e^|h| (1 + e^(-2|h|)), which the best x nearly reach: far from the peaks there is
     # nothing once y is large.

@@ -47,6 +47,12 @@ _MOST_NEWTON_STEPS = 60
 
 _LARGEST_NEWTON_STEP = math.log(2.0)
 
+#: How far in log y a solve for y* may go from its guess: beyond, evaluations only take longer.
+_LARGEST_MOVE = math.log(2.5)
+
+#: How far in log y nodes serve, and how often one solve may choose them.
+_NODES_RANGE, _NODES_CHANGES = 0.1, 12
+
 
 @dataclass(frozen=True, eq=False)
 class Solution:
@@ -88,8 +94,15 @@ def solve_ystar(
     def residual(moments: Moments) -> Array:
         return np.append(moments.saddle_residual, moments.layers * moments.external)
 
+    kept, first = _KeptNodes(), y
+
     def evaluate(unknowns: Array, at: int, tangent: bool) -> Moments:
-        return model.moments(d, float(unknowns[0]), unknowns[1:], at, tangent)
+        y = float(unknowns[0])
+        if abs(math.log(y / first)) > _LARGEST_MOVE:
+            raise NotConvergedError(
+                f"Newton ran away from y = {first:.4g} to {y:.4g} at d = {d:.10g}"
+            )
+        return model.moments(d, y, unknowns[1:], at, tangent, kept.nodes_y(y))
 
     guess = np.append(y, qhat)
     return _newton(
@@ -101,6 +114,27 @@ def solve_ystar(
         inverse,
         f"d = {d:.10g}, y = y*",
     )
+
+
+class _KeptNodes:
+    """The y whose nodes one Newton solve uses.
+
+    Nodes chosen anew at every iterate jump between two sets where y* is close to a change of
+    their number, and the iteration cycles. They are chosen again only if y has moved far, and a few
+    times only.
+    """
+
+    def __init__(self) -> None:
+        self._y = 0.0
+        self._changes = 0
+
+    def nodes_y(self, y: float) -> float:
+        """Return the y of the nodes for an iterate at `y`."""
+        far = self._y == 0 or abs(math.log(y / self._y)) > _NODES_RANGE
+        if far and self._changes < _NODES_CHANGES:
+            self._y = y
+            self._changes += 1
+        return self._y
 
 
 def _newton(
@@ -437,6 +471,14 @@ class CurveTracker:
         self.model = model
         # A curve at slightly different couplings gives as good guesses as the curve itself.
         self._known: list[Waypoint] = [] if like is None else list(like._known)
+        #: Whether all known points are of other curves, or rough, and which is only rough.
+        self._foreign = True
+        self._rough: Waypoint | None = None
+
+    def start_from(self, d: float, y: float, qhat: Array) -> None:
+        """Start from a rough point, which is dropped once one is solved."""
+        self.add(d, y, qhat)
+        self._rough = self._nearest(_parameter(d))
 
     def add(self, d: float, y: float, qhat: Array) -> None:
         """Keep a solved point."""
@@ -446,16 +488,36 @@ class CurveTracker:
         self._known.sort(key=lambda waypoint: waypoint.parameter)
 
     def solve(self, d: float, tol: float, slope_tol: float = math.inf) -> Refined:
-        """Solve for y* at `d` to `tol` in S_I*, continuing from the nearest known point."""
+        """Solve for y* at `d` to `tol` in S_I*, continuing from the nearest known point.
+
+        If that is one of another curve and Newton's method fails from there, the curve is started
+        anew where it is safe.
+        """
+        try:
+            refined = self._solve(d, tol, slope_tol)
+        except NotConvergedError:
+            if not (self._foreign and self._known):
+                raise
+            self._known, self._rough = [], None
+            refined = self._solve(d, tol, slope_tol)
+        if self._rough is not None:
+            self._known = [w for w in self._known if w is not self._rough]
+        self.add(d, refined.moments.y, refined.moments.qhat)
+        self._foreign, self._rough = False, None
+        return refined
+
+    def _solve(self, d: float, tol: float, slope_tol: float) -> Refined:
         self._reach(d)
         unknowns = np.exp(self._nearest(_parameter(d)).unknowns)
-        refined = refine_ystar(self.model, d, float(unknowns[0]), unknowns[1:], tol, slope_tol)
+        y, qhat = float(unknowns[0]), unknowns[1:]
+        if self._foreign:  # a saddle at this y first: Newton in all unknowns is then close
+            qhat = solve_saddle(self.model, d, y, qhat, self.model.coarse).moments.qhat
+        refined = refine_ystar(self.model, d, y, qhat, tol, slope_tol)
         if abs(math.log(refined.moments.y / unknowns[0])) > _LARGEST_JUMP:
             raise NotConvergedError(
                 f"the branch y*(d) was lost at d = {d:.10g}: y jumped from {unknowns[0]:.4g} to "
                 f"{refined.moments.y:.4g} when the quadrature was refined"
             )
-        self.add(d, refined.moments.y, refined.moments.qhat)
         return refined
 
     def _reach(self, d: float) -> None:

@@ -11,12 +11,13 @@ A threshold is returned as two couplings with opposite signs of the minimum
 judged at both of them as well. The sign of the envelope slope decides, without differences: it is
 computed from d_max down to a distance where the dilute gas of flips
 (:mod:`rmtheory.local_entropies.dilute_gas`) describes the curve, and its least value is refined.
-Below that distance the slope grows like log(1/d): the gas takes over only if the two agree within a
-few times the order of the corrections, sqrt(d log(1/d)).
+The gas takes over only if the two agree, S_I* and slope, within the error that the gas itself
+states; from there to d = 0 its slope has to be positive.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -61,21 +62,24 @@ class Monotonicity:
     #: The least slope, and where.
     least_slope: Estimate
     d_least: float
-    #: Where the dilute gas of flips takes over from the numerical curve.
-    d_join: float
+    #: Where the dilute gas of flips takes over from the numerical curve; None where a negative
+    #: slope settled the verdict before the curve was followed.
+    d_join: float | None = None
     #: Slope there, numerical and of the gas, and the relative difference of S_I*; None where the
     #: gas does not describe the limit, as for J_D above 0.6745, and for more than two layers.
-    slope_join: float
-    slope_gas: float | None
-    difference: float | None
+    slope_join: float | None = None
+    slope_gas: float | None = None
+    difference: float | None = None
 
     @property
     def join(self) -> str:
         """Where the limit d -> 0 takes over, and how well it fits, in words."""
+        if self.d_join is None:
+            return f"not needed: the slope is negative at d = {self.d_least:.2g}"
         how = (
             "the least distance computed; the slope rises towards d = 0"
             if self.difference is None
-            else f"where S_I* differs from the dilute gas by {self.difference:.1%}"
+            else f"where S_I* differs from the dilute gas by {self.difference:.2%}"
         )
         return f"d = {self.d_join:.2g}, {how}"
 
@@ -85,13 +89,16 @@ def monotonicity(
     d_max: float | None = None,
     tol: float | None = None,
     tracker: CurveTracker | None = None,
-    near: float | None = None,
+    dip: Minimum | None = None,
 ) -> Monotonicity:
     """Decide whether S_I*(d) increases on 0 < d <= d_max.
 
     `d_max` is 0.45 if not given, and 0.25 for three layers or more, where y* at larger distances is
     beyond the transfer operator. For these the dilute gas is not known either: monotone then means
     that the slope is positive down to the least distance reached and rises there, towards d = 0.
+
+    `dip` is the least slope if it is known already, as at the ends of a bracket. If it is negative
+    the verdict is settled; otherwise the scan has to find its deepest dip there.
 
     Examples
     --------
@@ -104,20 +111,26 @@ def monotonicity(
     if not 0 < checks.exact_real("d_max", d_max) < 0.5:
         raise InvalidInputError("d_max", d_max, "strictly between 0 and 1/2")
     tol = model.curve_tol if tol is None else tol
+    if dip is not None and dip.value < -dip.error and dip.d <= d_max:
+        return Monotonicity(chain, Verdict.NOT_MONOTONE, d_max, _least(dip.value, dip.error), dip.d)
     tracker = CurveTracker(model) if tracker is None else tracker
     scan = _scan(tracker, d_max)
     slopes = [point.moments.slope for point in scan]
     # A dip of the slope between two points of the scan would show as a local minimum.
     dips = [k for k in range(1, len(scan) - 1) if slopes[k - 1] >= slopes[k] <= slopes[k + 1]]
-    end = tracker.solve(d_max, tol)
+    deepest = min(dips, key=lambda k: slopes[k], default=None)
+    if deepest is None:
+        dip = None
+    elif dip is None or abs(math.log(dip.d / scan[deepest].moments.d)) > -math.log(_RATIO):
+        dip = least_slope(tracker, scan[deepest].moments.d, tol)
+    end = scan[0]
+    if dip is None or end.moments.slope - end.slope_error < dip.value:
+        end = tracker.solve(d_max, tol)
     value, error, d_least = end.moments.slope, end.slope_error, d_max
-    if dips:
-        deepest = min(dips, key=lambda k: slopes[k])
-        dip = least_slope(tracker, scan[deepest].moments.d if near is None else near, tol)
-        if dip.value < value:
-            value, error, d_least = dip.value, dip.error, dip.d
+    if dip is not None and dip.value < value:
+        value, error, d_least = dip.value, dip.error, dip.d
     join = scan[-1]
-    gas = model.gas(join.moments.d)
+    gas = model.gas(join)
     if value < -error:
         verdict = Verdict.NOT_MONOTONE
     elif value > error and model.limit_reached(scan):
@@ -128,7 +141,7 @@ def monotonicity(
         chain,
         verdict,
         d_max,
-        Estimate(value, error, Tier.ESTIMATED, "least envelope slope along y*(d)"),
+        _least(value, error),
         d_least,
         d_join=join.moments.d,
         slope_join=join.moments.slope,
@@ -137,10 +150,18 @@ def monotonicity(
     )
 
 
+def _least(slope: float, error: float) -> Estimate:
+    return Estimate(slope, error, Tier.ESTIMATED, "least envelope slope along y*(d)")
+
+
+#: Ratio of neighbouring distances of a scan.
+_RATIO = 0.72
+
+
 def _scan(tracker: CurveTracker, d_max: float) -> list[Refined]:
     """Points from d_max downwards, until the flips are dilute or y* too large to go on."""
     points: list[Refined] = []
-    for d in d_max * 0.72 ** np.arange(60):
+    for d in d_max * _RATIO ** np.arange(60):
         try:
             point = tracker.solve(float(d), SCAN_TOL)
         except NotConvergedError:
@@ -283,15 +304,12 @@ def _judge(
     chain_at: Callable[[float], Chain], coupling: Coupling, interval: Bracket
 ) -> tuple[Monotonicity, Monotonicity]:
     """Judge the whole curve at both ends; refuse a bracket whose verdicts are not opposite."""
-    near = float(interval.d.value)
-
-    def judge(end: float, like: CurveTracker | None) -> tuple[Monotonicity, CurveTracker]:
-        model = functional(chain_at(end))
-        tracker = CurveTracker(model, like)  # the curves are next to each other
-        return monotonicity(model.chain, tracker=tracker, near=near), tracker
-
-    low, tracker = judge(interval.low, None)
-    high, _ = judge(interval.high, tracker)
+    low = monotonicity(chain_at(interval.low), dip=interval.at_low)
+    # The search has followed the curve near the touching point.
+    model, point = functional(chain_at(interval.high)), interval.at_high.point.moments
+    tracker = CurveTracker(model)
+    tracker.add(point.d, point.y, point.qhat)
+    high = monotonicity(model.chain, tracker=tracker, dip=interval.at_high)
     if (low.verdict, high.verdict) != (Verdict.NOT_MONOTONE, Verdict.MONOTONE):
         raise NotConvergedError(
             f"the verdicts at {coupling} = {interval.low:.9g} and {interval.high:.9g} are "
@@ -316,5 +334,11 @@ def _check_exists(rough: RoughBoundary, coupling: Coupling, kind: Kind, other: f
         given = "jd" if coupling == "lam" else "lam"
         raise OutsideValidityError(
             f"there is no critical {coupling} at {given} = {other:g}, which is beyond the "
-            f"threshold {end.high:.6g} at {coupling} = 0: {what} for every {coupling} > 0"
+            f"threshold {_middle(end)} at {coupling} = 0: {what} for every {coupling} > 0"
         )
+
+
+def _middle(found: Critical) -> str:
+    """Return the middle of a bracket with the digits that half its width leaves."""
+    middle, half = 0.5 * (found.low + found.high), 0.5 * (found.high - found.low)
+    return str(Estimate(middle, half, Tier.ESTIMATED, "bracket"))

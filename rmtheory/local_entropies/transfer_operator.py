@@ -49,7 +49,7 @@ from rmtheory.base.chain import Chain
 from rmtheory.base.errors import NotConvergedError
 from rmtheory.base.estimate import Estimate
 from rmtheory.base.gaussian import Array
-from rmtheory.local_entropies.dilute_gas import SmallDistance
+from rmtheory.local_entropies.dilute_gas import SmearedGas
 from rmtheory.local_entropies.functional import Functional, Moments, Refined, Tangent, rising
 from rmtheory.local_entropies.quadrature import FINEST
 from rmtheory.local_entropies.transfer_steps import (
@@ -88,10 +88,16 @@ class TransferFunctional(Functional):
         """Return G' with its derivatives in (y, qhat) by the transfer operator."""
 
     def moments(
-        self, d: float, y: float, qhat: Array, level: int, tangent: bool = False
+        self,
+        d: float,
+        y: float,
+        qhat: Array,
+        level: int,
+        tangent: bool = False,
+        nodes_y: float | None = None,
     ) -> Moments:
         """Tilted averages at (d, y, qhat), with derivatives if `tangent`."""
-        moments = self._evaluate(d, y, qhat, level, tangent)
+        moments = self._evaluate(d, y, qhat, level, tangent, nodes_y)
         if abs(y - 1) < 0.999 * NEAR_ONE:
             return self._near_one(moments, level)
         return moments
@@ -124,9 +130,13 @@ class TransferFunctional(Functional):
         """Other zeros of S_E are searched for up to y near 30, the largest y of the operator."""
         return min(4.0, max(1.25, 16 / y))
 
-    def gas(self, d: float) -> SmallDistance | None:
+    def gas(self, point: Refined) -> SmearedGas | None:
         """Return None: the dilute gas is worked out for one layer and two."""
         return None
+
+    def scan_ends(self, point: Refined) -> bool:
+        """Whether a scan towards d = 0 has come to where it becomes too slow."""
+        return point.moments.y > self.scan_y
 
     def limit_reached(self, scan: Sequence[Refined]) -> bool:
         """Whether the slope rises over the last three points: the limit d -> 0 is not known."""
@@ -136,10 +146,18 @@ class TransferFunctional(Functional):
         """Free entropy phi; for one replica it is the annealed entropy, known to more digits."""
         return annealed_entropy(self.chain) if point.moments.y == 1 else super().free_entropy(point)
 
-    def _evaluate(self, d: float, y: float, qhat: Array, level: int, tangent: bool) -> Moments:
+    def _evaluate(
+        self,
+        d: float,
+        y: float,
+        qhat: Array,
+        level: int,
+        tangent: bool,
+        nodes_y: float | None = None,
+    ) -> Moments:
         keep = _five_fields if abs(y - 1) < 3 * NEAR_ONE else _fields
         chain = self.chain
-        fields = keep(chain.jd, chain.lam_left, chain.lam_right, d, y, level)
+        fields = keep(chain.jd, chain.lam_left, chain.lam_right, d, y, level, nodes_y)
         free = self.derivatives(fields, qhat, tangent)
         pairs = y * (y - 1) or math.nan  # replaced close to y = 1
         one_minus_m2 = -2 * free.gradient[1:] / pairs
@@ -225,9 +243,17 @@ def transfer_functional(chain: Chain) -> TransferFunctional:
 
 
 @lru_cache(maxsize=1)
-def _fields(jd: float, lam_left: float, lam_right: float, d: float, y: float, level: int) -> Fields:
+def _fields(
+    jd: float,
+    lam_left: float,
+    lam_right: float,
+    d: float,
+    y: float,
+    level: int,
+    nodes_y: float | None = None,
+) -> Fields:
     """Keep the matrices of the last (d, y): the saddle is solved in qhat alone."""
-    return Fields(jd, lam_left, lam_right, d, y, level)
+    return Fields(jd, lam_left, lam_right, d, y, level, nodes_y)
 
 
 #: At y = 1 those of five y are needed again and again; the grids are small there.

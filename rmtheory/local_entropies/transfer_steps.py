@@ -350,7 +350,14 @@ class Fields:
     """The x integrals of all layers at one (d, y)."""
 
     def __init__(
-        self, jd: float, lam_left: float, lam_right: float, d: float, y: float, level: int
+        self,
+        jd: float,
+        lam_left: float,
+        lam_right: float,
+        d: float,
+        y: float,
+        level: int,
+        nodes_y: float | None = None,
     ) -> None:
         # The sign of both couplings does not matter.
         sign = -1.0 if lam_right < 0 else 1.0
@@ -359,14 +366,14 @@ class Fields:
         transitions = {
             abs(jd + a * lam_left + b * lam_right) for a in (1, 0, -1) for b in (1, 0, -1)
         }
-        nodes = field_nodes(self._q1, tuple(sorted(transitions)), fields_step(level, y))
+        nodes = field_nodes(self._q1, tuple(sorted(transitions)), fields_step(level, nodes_y or y))
         self._x, self._log_weight = nodes.at, nodes.log_weight
         lowest = min(
             float((self._log_p(s, a, -s) - self._log_p(s, a, s)).min())
             for s in _SPINS
             for a in _SPINS
         )
-        self.grid = make_grid(y, level, float(np.exp(lowest)))
+        self.grid = make_grid(nodes_y or y, level, float(np.exp(lowest)))
         self._kept: dict[Layer, list[Array]] = {}
 
     def matrices(self, layer: Layer, order: int) -> list[Array]:

@@ -69,11 +69,11 @@ def test_a_threshold_next_to_the_axis() -> None:
 
 
 def test_the_verdict_is_open_where_the_limit_is_not_known() -> None:
-    """Above J_D = .6745 the dilute gas does not describe d -> 0."""
+    """Above J_D = .6745 the dilute gas fits at some distances, but has no limit d -> 0."""
     result = monotonicity(Chain(1, 0.8))
     assert result.verdict is Verdict.UNDECIDED
-    assert result.slope_gas is None
-    assert result.difference is None
+    assert result.slope_gas > 0
+    assert abs(result.difference) < 1e-2
 
 
 def test_a_picture_that_cannot_be_drawn_is_refused_first(
