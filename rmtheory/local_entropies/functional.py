@@ -308,10 +308,10 @@ class Functional(ABC):
         except NotConvergedError:
             return None
 
-    def scan_ends(self, point: Refined) -> bool:
+    def scan_ends(self, scan: Sequence[Refined]) -> bool:
         """Whether a scan towards d = 0 has reached the gas, or where it becomes too slow."""
-        moments = point.moments
-        return moments.y > self.scan_y or (moments.y > _GAS_Y and self.in_gas(point) is not None)
+        y = scan[-1].moments.y
+        return y > self.scan_y or (y > _GAS_Y and self.in_gas(scan[-1]) is not None)
 
     def in_gas(self, point: Refined) -> SmearedGas | None:
         """Return the gas if it agrees with a solved point in S_I* and its slope."""

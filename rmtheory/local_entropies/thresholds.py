@@ -169,7 +169,7 @@ def _scan(tracker: CurveTracker, d_max: float) -> list[Refined]:
                 raise
             break  # y* has grown too large: the last point has to agree with the limit d -> 0
         points.append(point)
-        if d < 0.02 and tracker.model.scan_ends(point):
+        if d < 0.02 and tracker.model.scan_ends(points):
             break
     return points
 

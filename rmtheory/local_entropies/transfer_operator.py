@@ -67,6 +67,9 @@ from rmtheory.local_entropies.transfer_steps import (
 #: Closer to y = 1 than this, the averages are interpolated between y = 1 +- this and +- twice this.
 NEAR_ONE = 1e-3
 
+#: y* from which on a scan may end once the slope rises: a step further takes as long as all before.
+_RISEN_Y = 11.0
+
 
 class TransferFunctional(Functional):
     """Averages by the transfer operator: chains of three layers or more."""
@@ -80,7 +83,7 @@ class TransferFunctional(Functional):
     largest_start = 0.15
     # At larger distances y* is beyond the operator.
     d_max = 0.25
-    scan_y = 13.0
+    scan_y = 20.0
     gas_known = False
 
     @abstractmethod
@@ -134,9 +137,10 @@ class TransferFunctional(Functional):
         """Return None: the dilute gas is worked out for one layer and two."""
         return None
 
-    def scan_ends(self, point: Refined) -> bool:
-        """Whether a scan towards d = 0 has come to where it becomes too slow."""
-        return point.moments.y > self.scan_y
+    def scan_ends(self, scan: Sequence[Refined]) -> bool:
+        """Whether the slope rises towards d = 0, or a scan has come to where it is too slow."""
+        y = scan[-1].moments.y
+        return y > self.scan_y or (y > _RISEN_Y and rising(scan, steps=2))
 
     def limit_reached(self, scan: Sequence[Refined]) -> bool:
         """Whether the slope rises over the last three points: the limit d -> 0 is not known."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rmtheory import Chain, InvalidInputError, NotConvergedError
+from rmtheory import Chain, InvalidInputError, NotConvergedError, OutsideValidityError
 from rmtheory.local_entropies import thresholds as critical_module
 from rmtheory.local_entropies.brackets import Seed, bracket
 from rmtheory.local_entropies.diagram import (
@@ -134,6 +134,32 @@ def test_lambda_c_without_self_coupling() -> None:
     assert 0.45238 <= found.low < found.high <= 0.45247
     assert_opposite(found)
     assert found.d.value == pytest.approx(0.0059, abs=1e-4)
+
+
+def test_verdicts_at_a_small_self_coupling() -> None:
+    """Where windows of width J_D are smeared by sqrt(2d), which sharp ones do not describe."""
+    low, high = 0.4257657, 0.4257737  # the bracket of width 1e-5
+    below, above = monotonicity(Chain(2, 0.01, 0.42)), monotonicity(Chain(2, 0.01, 0.43))
+    assert 0.42 < low < high < 0.43
+    assert (below.verdict, above.verdict) == (Verdict.NOT_MONOTONE, Verdict.MONOTONE)
+    assert above.least_slope.value > above.least_slope.error
+
+
+def test_a_known_negative_slope_settles_the_verdict() -> None:
+    found = bracket(lambda x: Chain(1, x), "rm", 0.0731, 1e-6, 1e-11)
+    result = monotonicity(Chain(1, found.low), dip=found.at_low)
+    assert result.verdict is Verdict.NOT_MONOTONE
+    assert result.d_join is None
+    assert "not needed: the slope is negative" in result.join
+    # A dip that is not the deepest of the curve is not believed.
+    elsewhere = replace(found.at_high, d=0.05, value=1.0)
+    assert monotonicity(Chain(1, 0.07), dip=elsewhere).verdict is Verdict.NOT_MONOTONE
+
+
+def test_a_refusal_prints_the_digits_it_has() -> None:
+    """Half the width of the bracket is the error of its middle: .45243, not .452465."""
+    with pytest.raises(OutsideValidityError, match=r"threshold 0\.0731\d+ ± \de-10 at lam = 0"):
+        critical_coupling(2, "lam", jd=0.0735)
 
 
 @pytest.mark.parametrize(
