@@ -25,7 +25,12 @@ if TYPE_CHECKING:
         phase_diagram,
         stored_phase_diagram,
     )
-    from rmtheory.local_entropies.dilute_gas import SmallDistance, small_distance
+    from rmtheory.local_entropies.dilute_gas import (
+        SmallDistance,
+        SmearedGas,
+        small_distance,
+        smeared_gas,
+    )
     from rmtheory.local_entropies.points import LocalEntropy, YStar, local_entropy, ystar
     from rmtheory.local_entropies.precise import (
         PrecisePoint,
@@ -65,7 +70,7 @@ else:
                 "phase_diagram",
                 "stored_phase_diagram",
             ],
-            ".dilute_gas": ["SmallDistance", "small_distance"],
+            ".dilute_gas": ["SmallDistance", "SmearedGas", "small_distance", "smeared_gas"],
             ".points": ["LocalEntropy", "YStar", "local_entropy", "ystar"],
             ".precise": ["PrecisePoint", "PreciseYStar", "precise_point", "precise_ystar"],
             ".replicated": ["Replicated", "replicated_entropy"],
@@ -96,6 +101,7 @@ __all__ = [
     "Request",
     "Sampled",
     "SmallDistance",
+    "SmearedGas",
     "Verdict",
     "YStar",
     "boundary_point",
@@ -115,6 +121,7 @@ __all__ = [
     "replicated_entropy",
     "sample",
     "small_distance",
+    "smeared_gas",
     "stored_phase_diagram",
     "ystar",
     "ystar_divergence",
