@@ -571,7 +571,7 @@ def pair_q0_at(chain: Chain, point: Refined) -> Estimate:
     >>> chain = Chain(2, jd=0.05, lam=0.3)
     >>> point = CurveTracker(functional(chain)).solve(0.1, 1e-9)
     >>> print(pair_q0_at(chain, point).rounded(5))
-    -0.044009 ± 1e-6
+    -0.044009 ± 6e-7
     """
     moments, coarse = point.moments, point.level - 1
 
