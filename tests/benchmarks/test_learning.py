@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable
 
+import pytest
 import torch
 from pytest_benchmark.fixture import BenchmarkFixture
 
