@@ -160,7 +160,10 @@ def ystar(
     if point.q0_stability is not None:
         quantities["q0_stability"] = point.q0_stability
     parameters = {**chain.parameters(), "d": _exact("d", d)}
-    io.Report(f"y* of {chain} at d = {d}", parameters, quantities, _MEANING).show(json, out)
+    meaning = _MEANING
+    if point.y_star_is_bound:
+        meaning = {**_MEANING, "y_star": "lower bound of y*: S_E > 0 there, and S_I* is known"}
+    io.Report(f"y* of {chain} at d = {d}", parameters, quantities, meaning).show(json, out)
 
 
 def required(argument: str, text: str | None) -> str:

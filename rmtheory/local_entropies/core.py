@@ -44,9 +44,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.base.estimate import Estimate, Tier
@@ -54,12 +55,18 @@ from rmtheory.base.gaussian import Array, log_P, r
 from rmtheory.local_entropies.functional import Functional, Moments, Refined, Tangent
 from rmtheory.local_entropies.quadrature import (
     FINEST,
+    MOST_NODES,
+    REACH,
     STEPS,
-    check_size,
+    TiltNodes,
     field_nodes,
     field_step,
     tilt_nodes,
+    tilt_windows,
 )
+
+#: Most points of the rule with the same t for all x; beyond, each x has its own.
+_DENSE = 100_000
 
 
 class CoreFunctional(Functional):
@@ -89,6 +96,10 @@ class CoreFunctional(Functional):
         """Tilted averages at (d, y, qhat), with derivatives if `tangent`."""
         return core_moments(self.chain.jd, d, y, qhat, level, tangent, nodes_y)
 
+    def least_step(self, y: float) -> float:
+        """Least step: at large y it may be that y* runs away to infinity, which is soon clear."""
+        return 0.02 if y > 1e4 else super().least_step(y)
+
     def q0_stability(self, point: Refined) -> Estimate:
         """M0 at a solved point."""
         return q0_at(self.chain.jd, point)
@@ -107,46 +118,27 @@ def core_moments(
     nodes_y: float | None = None,
 ) -> Moments:
     """Averages of the core module at (d, y, qhat) by the trapezoid rule of the given level."""
-    q1, sigma, qh = 1 - 2 * d, math.sqrt(2 * d), float(qhat[0])
-    fields = field_nodes(q1, (jd,), field_step(level, nodes_y or y))
-    tilts = tilt_nodes(qh, y, STEPS[level])
-    check_size(fields.at.size * tilts.at.size, 3_000_000)
-    # The flip (t, z) -> (-t, -z) leaves zeta as it is: keep x >= 0 and count x > 0 twice.
-    half = fields.at.size // 2
-    x, log_weight = fields.at[half:], fields.log_weight[half:] + math.log(2.0)
-    log_weight[0] -= math.log(2.0)
-
-    plus, minus = (jd + x) / sigma, (jd - x) / sigma
-    log_plus, log_minus = log_P(plus), log_P(minus)
-    half_sum, half_difference = 0.5 * (log_plus + log_minus), 0.5 * (log_plus - log_minus)
-    h = (math.sqrt(qh) * tilts.at)[:, None]
-    u = h + half_difference
-    decay = np.exp(-2 * np.abs(u))
-    m = np.copysign((1 - decay) / (1 + decay), u)
-    one_minus_m2 = 4 * decay / (1 + decay) ** 2
-    # |u| - |h|, without subtracting the one from the other.
-    side = np.copysign(1.0, tilts.at)[:, None] * half_difference
-    side = np.where(u * h >= 0, side, -side - 2 * np.abs(h))
-    near = half_sum + side + np.log1p(decay)
-
-    exponent = y * near + (tilts.log_peak[:, None] + log_weight)
-    largest = float(exponent.max())
-    weight = np.exp(exponent - largest)
-    total = float(weight.sum())
-    weight /= total
+    qh = float(qhat[0])
+    tilted = _tilted_measure(jd, d, y, qh, level, nodes_y)
+    weight, m, one_minus_m2, log_zeta = (
+        tilted.weight,
+        tilted.m,
+        tilted.one_minus_m2,
+        tilted.log_zeta,
+    )
 
     def mean(values: Array) -> float:
         return float((weight * values).sum())
 
-    log_zeta = near + (math.sqrt(qh) * tilts.excess)[:, None]
     mean_log, mean_one_minus_m2 = mean(log_zeta), mean(one_minus_m2)
-    force = (0.5 * (1 + m) * r(plus) - 0.5 * (1 - m) * r(minus)) / sigma
+    r_plus, r_minus = r(tilted.plus), r(tilted.minus)
+    force = (0.5 * (1 + m) * r_plus - 0.5 * (1 - m) * r_minus) / math.sqrt(2 * d)
     return Moments(
         d=d,
         y=y,
         qhat=np.array([qh]),
         layers=1,
-        log_norm=math.log(total) + largest,
+        log_norm=tilted.log_norm,
         mean_log=mean_log,
         one_minus_m2=np.array([mean_one_minus_m2]),
         force=np.array([mean(force * force)]),
@@ -155,6 +147,81 @@ def core_moments(
         if tangent
         else None,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Tilted:
+    """The measure tilted by zeta^y on its nodes: rows run over t, columns over x >= 0."""
+
+    #: Arguments of P at the nodes in x
+    plus: Array
+    minus: Array
+    #: Shares of the nodes, which sum to one
+    weight: Array
+    m: Array
+    one_minus_m2: Array
+    #: log zeta - y qhat
+    log_zeta: Array
+    #: G'
+    log_norm: float
+
+
+def _tilted_measure(
+    jd: float, d: float, y: float, qh: float, level: int, nodes_y: float | None = None
+) -> _Tilted:
+    sigma = math.sqrt(2 * d)
+    fields = field_nodes(1 - 2 * d, (jd,), field_step(level, nodes_y or y))
+    # The flip (t, z) -> (-t, -z) leaves zeta as it is: keep x >= 0 and count x > 0 twice.
+    half = fields.at.size // 2
+    x, log_weight = fields.at[half:], fields.log_weight[half:] + math.log(2.0)
+    log_weight[0] -= math.log(2.0)
+
+    plus, minus = (jd + x) / sigma, (jd - x) / sigma
+    log_plus, log_minus = log_P(plus), log_P(minus)
+    half_sum, half_difference = 0.5 * (log_plus + log_minus), 0.5 * (log_plus - log_minus)
+    tilts, kept = _tilts(qh, y, level, half_sum, half_difference, log_weight)
+    log_weight, plus, minus, half_sum, half_difference = (
+        values[kept] for values in (log_weight, plus, minus, half_sum, half_difference)
+    )
+    h = math.sqrt(qh) * tilts.at
+    u = h + half_difference
+    decay = np.exp(-2 * np.abs(u))
+    m = np.copysign((1 - decay) / (1 + decay), u)
+    one_minus_m2 = 4 * decay / (1 + decay) ** 2
+    # |u| - |h|, without subtracting the one from the other.
+    side = np.copysign(1.0, tilts.at) * half_difference
+    side = np.where(u * h >= 0, side, -side - 2 * np.abs(h))
+    near = half_sum + side + np.log1p(decay)
+
+    exponent = y * near + (tilts.log_peak + log_weight)
+    largest = float(exponent.max())
+    weight = np.exp(exponent - largest)
+    total = float(weight.sum())
+    weight /= total
+    log_zeta = near + math.sqrt(qh) * tilts.excess
+    return _Tilted(plus, minus, weight, m, one_minus_m2, log_zeta, math.log(total) + largest)
+
+
+def _tilts(
+    qhat: float, y: float, level: int, half_sum: Array, half_difference: Array, log_weight: Array
+) -> tuple[TiltNodes, NDArray[np.intp] | slice]:
+    """Nodes in t with a column for each x, or for all of them, and the x that are kept."""
+    root = math.sqrt(qhat)
+    tilts = None
+    if (y * root + REACH) * max(0.5, root) < MOST_NODES * STEPS[level]:
+        tilts = tilt_nodes(qhat, y, STEPS[level])
+    if tilts is not None and tilts.at.size * half_sum.size <= _DENSE:
+        nodes = (tilts.at, tilts.log_weight, tilts.excess, tilts.log_peak)
+        return TiltNodes(*(values[:, None] for values in nodes)), slice(None)
+    # The largest exponent over t at each x, which is at t = y sqrt(qhat) m.
+    m = np.ones_like(half_difference)
+    for _ in range(50):
+        m = np.tanh(y * qhat * m + half_difference)
+    decay = np.exp(-2 * (y * qhat * m + half_difference))
+    peak = half_sum + half_difference + np.log1p(decay)
+    best = y * peak - 0.5 * y * y * qhat * (1 - m) ** 2 + log_weight
+    kept = np.flatnonzero(best > best.max() - 0.5 * (REACH + 1) ** 2)
+    return tilt_windows(qhat, y, half_difference[kept], STEPS[level]), kept
 
 
 def _tangent(
@@ -200,8 +267,8 @@ def q0_stability(jd: float, d: float, y: float, qhat: ArrayLike, level: int) -> 
 
     Examples
     --------
-    >>> print(q0_stability(0.1, 0.1, 5.665006280110, 0.137342331321, 3))
-    -0.053313072953 ± 2e-12
+    >>> print(q0_stability(0.1, 0.1, 5.665006280110, 0.137342331321, 3).rounded(10))
+    -0.05331307295 ± 7e-12
     """
     if not 1 <= level <= FINEST:
         raise InvalidInputError("level", level, f"an integer from 1 to {FINEST}")
@@ -228,16 +295,8 @@ def q0_at(jd: float, point: Refined) -> Estimate:
 def _m0(jd: float, d: float, y: float, qhat: float, level: int) -> tuple[float, float]:
     """M0 and the size of the terms that cancel in it."""
     q1, sigma = 1 - 2 * d, math.sqrt(2 * d)
-    fields = field_nodes(q1, (jd,), field_step(level, y))
-    tilts = tilt_nodes(qhat, y, STEPS[level])
-    plus, minus = (jd + fields.at) / sigma, (jd - fields.at) / sigma
-    h = math.sqrt(qhat) * tilts.at[:, None]
-    log_plus, log_minus = h + log_P(plus), log_P(minus) - h
-    log_zeta = np.logaddexp(log_plus, log_minus)
-    m = np.tanh(0.5 * (log_plus - log_minus))
-    exponent = y * log_zeta + tilts.log_weight[:, None] + fields.log_weight
-    weight = np.exp(exponent - exponent.max())
-    weight /= weight.sum()
+    tilted = _tilted_measure(jd, d, y, qhat, level)
+    plus, minus, weight, m = tilted.plus, tilted.minus, tilted.weight, tilted.m
     # Every average is a function of x times 1, m or m^2.
     one, first, second = weight.sum(0), (weight * m).sum(0), (weight * m * m).sum(0)
 

@@ -112,9 +112,18 @@ def as_dataset(chain: Chain, points: Sequence[YStar]) -> xr.Dataset:
     store("y_star", "largest y with S_E >= 0", [p.y_star for p in points])
     store("internal", "internal entropy S_I* per neuron (nat)", [p.internal for p in points])
     store("slope", "dS_I*/dd per neuron", [p.slope for p in points])
-    q0 = [p.q0_stability for p in points if p.q0_stability is not None]
-    if q0:  # one layer or two
-        store("q0_stability", "M0 (least eigenvalue), positive where q0 = 0 is stable", q0)
+    bound = np.array([p.y_star_is_bound for p in points])
+    if bound.any():
+        meaning = "whether y_star is a lower bound: S_E > 0 there"
+        data["y_star_is_bound"] = (("d",), bound, {"long_name": meaning})
+    q0 = [p.q0_stability for p in points]
+    if any(stability is not None for stability in q0):  # one layer or two
+        # Not computed where y* is out of reach.
+        columns = [(np.nan, np.nan) if e is None else (float(e.value), float(e.error)) for e in q0]
+        values, errors = np.array(columns).T
+        meaning = "M0 (least eigenvalue), positive where q0 = 0 is stable"
+        data["q0_stability"] = (("d",), values, {"long_name": meaning})
+        data["q0_stability_error"] = (("d",), errors, {"long_name": "error of q0_stability"})
     for k, name in ((0, "value"), (1, "error")):
         qhat = [[float((e.value, e.error)[k]) for e in point.qhat] for point in points]
         label = "qhat" if name == "value" else "qhat_error"

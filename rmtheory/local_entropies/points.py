@@ -14,7 +14,13 @@ from rmtheory.local_entropies.functional import Functional, Refined
 from rmtheory.local_entropies.functionals import functional
 from rmtheory.local_entropies.precise import precise_point, precise_ystar
 from rmtheory.local_entropies.replicated import replicated_entropy, replicated_internal
-from rmtheory.local_entropies.solve import CurveTracker, count_zeros, guess_qhat, refine_saddle
+from rmtheory.local_entropies.solve import (
+    ROUNDING,
+    CurveTracker,
+    count_zeros,
+    guess_qhat,
+    refine_saddle,
+)
 
 Method = Literal["integral", "replicated"]
 
@@ -47,6 +53,7 @@ class YStar:
 
     chain: Chain
     d: float
+    #: Where `y_star_is_bound`, a y up to which S_E > 0.
     y_star: Estimate
     internal: Estimate
     #: dS_I*/dd by the envelope theorem.
@@ -55,6 +62,9 @@ class YStar:
     #: Largest residual of <m_l^2> = q1 and S_E = 0.
     residual: float
     q0_stability: Estimate | None
+    #: Whether y* is not known but larger than `y_star`, which is so large that S_I* is known all
+    #: the same.
+    y_star_is_bound: bool = False
 
 
 def local_entropy(
@@ -154,7 +164,15 @@ def ystar(
     model = functional(chain)
     precise = _wants_precise(model, digits)
     tracker = CurveTracker(model) if tracker is None else tracker
-    solved = tracker.solve(float(exact_d), tol or _tolerance(model, digits))
+    try:
+        solved = tracker.solve(float(exact_d), tol or _tolerance(model, digits))
+    except NotConvergedError as problem:
+        if precise:
+            raise
+        unbounded = _unbounded(model, float(exact_d))
+        if unbounded is None:
+            raise problem from None
+        return unbounded
     if check_zeros:
         zeros = count_zeros(model, solved.moments, model.zeros_reach(solved.moments.y))
         if zeros != 1:
@@ -189,6 +207,43 @@ def ystar_from(chain: Chain, d: float, solved: Refined) -> YStar:
         _conjugates(model, solved),
         solved.residual,
         model.q0_stability(solved),
+    )
+
+
+def _unbounded(model: Functional, d: float) -> YStar | None:
+    r"""Return S_I* where S_E > 0 up to a y so large that y* does not matter; None elsewhere.
+
+    Once every site with a field of the right size may flip, S_E is a constant > 0 until the y
+    replicas feel the tails of the fields, at :math:`\log y = O(J_D^2/4d)`. As
+    :math:`d\phi/dy = -S_E/y^2`,
+
+    .. math:: \phi(y) - \frac1y\max_{y' > y} S_E(y') \le S_I^* \le \phi(y) ,
+
+    and S_I(y) = phi(y) - S_E(y)/y lies between them as long as S_E does not rise.
+    """
+    solved: list[Refined] = []
+    for y in (0.1 * model.plateau_y, model.plateau_y):
+        try:
+            point = refine_saddle(model, d, y, guess_qhat(model, d, y), 1e-9)
+        except NotConvergedError:
+            return None
+        if point.moments.external <= point.external_error:
+            return None
+        solved.append(point)
+    before, here = (point.moments for point in solved)
+    # S_E falls; should it rise instead, it is of order one all the same.
+    left = (here.external if here.external <= before.external else 1.0) / here.y
+    slope_error = abs(here.slope - before.slope) + 64 * ROUNDING * here.y * float(here.qhat.sum())
+    return YStar(
+        model.chain,
+        d,
+        Estimate(here.y, 0.0, Tier.ESTIMATED, f"lower bound of y*: S_E > 0 there, {model.label}"),
+        model.estimate(here.internal, solved[-1].internal_error + left),
+        model.estimate(here.slope, slope_error),
+        _conjugates(model, solved[-1]),
+        solved[-1].residual,
+        None,
+        y_star_is_bound=True,
     )
 
 

@@ -21,13 +21,21 @@ from functools import lru_cache
 import numpy as np
 
 from rmtheory.base.errors import NotConvergedError
-from rmtheory.base.gaussian import Array
+from rmtheory.base.gaussian import Array, log_P
 
 #: A Gaussian beyond this many standard deviations weighs less than 1e-17 of the whole.
 REACH = 8.6
 
 #: Standard deviations more, where the size of the whole is known only roughly.
 _MARGIN = 3.0
+
+#: Half-width of a window in standard deviations: exp(-45) of the peak at its ends.
+_WINDOW = 9.5
+
+#: Where two peaks are integrated one by one, the other is that many standard deviations of the
+#: partition away: what is left of it is less than exp(-84), and outside the window of any peak
+#: that counts.
+_PARTITION = 13.0
 
 #: Step of the trapezoid rules by level, in units of the scale of the integrand. Errors fall
 #: exponentially in 1/step: about 1e-4, 1e-8, 1e-12 for levels 0, 1, 2.
@@ -36,7 +44,7 @@ STEPS = (0.8, 0.56, 0.4, 0.3, 0.22, 0.16, 0.12)
 FINEST = len(STEPS) - 1
 
 #: More nodes in one direction are needed only where an iteration has run away.
-MOST_NODES = 20_000
+MOST_NODES = 50_000
 
 #: Step of the coarse evaluation that only tells which nodes matter.
 COARSEST = 1.1
@@ -115,6 +123,74 @@ def tilt_nodes(qhat: float, y: float, step: float) -> TiltNodes:
     kept = bound > -0.5 * (REACH + _MARGIN) ** 2
     t, excess = t[kept], excess[kept]
     return TiltNodes(t, unit - 0.5 * t * t, excess, unit - 0.5 * excess * excess)
+
+
+def tilt_windows(qhat: float, y: float, shift: Array, step: float) -> TiltNodes:
+    """Nodes in t around the peaks of exp(-t^2/2) cosh(h + D)^y alone, for each D of `shift`.
+
+    The arrays have a column for each D. At large y the peaks, |t| = y sqrt(qhat) |m|, are narrow
+    against the range over which they move with D, so that one rule for all D would be mostly empty.
+    Two peaks far apart are integrated one by one, with a partition of unity between them.
+    """
+    root = math.sqrt(qhat)
+    m = _spontaneous(y * qhat)
+    width = 1 / math.sqrt(1 - y * qhat * (1 - m * m)) if m > 0 else math.inf
+    apart = y * root * m
+    # The partition has to change slowly against the peaks, and to leave nothing at the other one.
+    split = apart > 2.5 * _WINDOW * width
+    signs = (1.0, -1.0) if split else (0.0,)
+    parts = []
+    for sign in signs:
+
+        def exponent(t: Array, sign: float = sign) -> Array:
+            u = np.abs(root * t + shift)
+            excess = np.abs(t) - y * root
+            value = y * (u - root * np.abs(t) + np.log1p(np.exp(-2 * u))) - 0.5 * excess * excess
+            return np.asarray(value + log_P(sign * _PARTITION / apart * t) if sign else value)
+
+        reach = y * root + REACH
+        low, high = hull(exponent, np.full_like(shift, -reach), np.full_like(shift, reach))
+        # A window is about 25 standard deviations of its peak, or of two with what is between.
+        count = math.ceil((25 if split else 80) / step)
+        t = low + (high - low) * np.linspace(0.0, 1.0, count + 1)[:, None]
+        unit = np.log((high - low) / count) - 0.5 * math.log(2 * math.pi)
+        if sign:
+            unit = unit + log_P(sign * _PARTITION / apart * t)
+        parts.append((t, unit + 0 * t))
+    t, unit = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    excess = np.abs(t) - y * root
+    return TiltNodes(t, unit - 0.5 * t * t, excess, unit - 0.5 * excess * excess)
+
+
+def hull(
+    exponent: Callable[[Array], Array], low: Array, high: Array, points: int = 33
+) -> tuple[Array, Array]:
+    """Narrow intervals, one for each column, to where `exponent` is within REACH of its maximum."""
+    share = np.linspace(0.0, 1.0, points)[:, None]
+    columns = np.arange(low.size)
+    for _ in range(60):
+        values = exponent(low + (high - low) * share)
+        kept = values > values.max(axis=0) - 0.5 * _WINDOW**2
+        first = np.maximum(kept.argmax(axis=0) - 1, 0)
+        last = np.minimum(points - kept[::-1].argmax(axis=0), points - 1)
+        span = high - low
+        low, high = low + span * share[first, 0], low + span * share[last, 0]
+        if np.all(last - first > points // 3):
+            return low, high
+    raise NotConvergedError(f"no peak was found in the tilt t for {columns.size} fields x")
+
+
+def _spontaneous(k: float) -> float:
+    """Return the root m > 0 of m = tanh(k m), 0 if there is none."""
+    if k <= 1:
+        return 0.0
+    m = 1.0
+    for _ in range(200):
+        new = math.tanh(k * m)
+        if abs(new - m) < 1e-12:
+            break
+        m = new
+    return m
 
 
 def check_size(points: float, most: float) -> None:

@@ -204,10 +204,11 @@ def _inverse(jacobian: Array, where: str) -> Array:
 #: qhat is searched for between these; <m^2> rises with it from its value at 0 to 1.
 _LEAST_QHAT, _LARGEST_QHAT = 1e-9, 1e4
 
-#: y is raised by this factor until S_E turns negative, up to a largest y.
-_GROWTH = 1.35
+#: y is raised by this factor until S_E turns negative, by more once it is large, where qhat y
+#: hardly changes; up to a largest y.
+_GROWTH, _FAST_GROWTH, _FAST = 1.35, 3.0, 1e3
 
-_LARGEST_GUESS = 1e5
+_LARGEST_GUESS = 1e8
 
 #: Least step in log y of a scan.
 _LEAST_SCAN_STEP = 0.05
@@ -254,7 +255,7 @@ def guess_ystar(model: Functional, d: float) -> Moments:
         )
     while True:
         before = moments
-        y = min(y * _GROWTH, model.largest_y)
+        y = min(y * (_GROWTH if y < _FAST else _FAST_GROWTH), model.largest_y)
         if y <= before.y:
             raise NotConvergedError(
                 f"S_E is still positive at y = {before.y:.3g}, d = {d:.10g}, so that y* is larger: "
@@ -262,7 +263,7 @@ def guess_ystar(model: Functional, d: float) -> Moments:
             )
         if y > _LARGEST_GUESS:
             raise NotConvergedError(f"S_E stays positive up to y = {before.y:g} at d = {d:.10g}")
-        moments = solve_saddle(model, d, y, _follow(before, y), model.coarse).moments
+        moments = _walk(model, before, y)
         if moments.external <= 0:
             break
     return before if before.external < -moments.external else moments
