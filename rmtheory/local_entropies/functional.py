@@ -228,7 +228,8 @@ class Functional(ABC):
     scan_y: ClassVar[float]
     #: Whether the dilute gas of flips is worked out for the limit d -> 0.
     gas_known: ClassVar[bool] = True
-    #: Where S_E > 0 at this y, y* is not searched for: S_I* is known to 1/y.
+    #: Where S_E > 0 at this y, y* is not searched for: S_I* is known to 1/y. Infinite where no y so
+    #: large is in reach.
     plateau_y: ClassVar[float] = 3e7
     #: Whether an evaluation takes milliseconds, so that every point of a curve can be scanned in y.
     fast: ClassVar[bool] = False

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
+
+import numpy as np
 
 from rmtheory.base import checks
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import InvalidInputError, NotConvergedError
 from rmtheory.base.estimate import Estimate, Tier
+from rmtheory.base.gaussian import Array
 from rmtheory.local_entropies.functional import Functional, Refined
 from rmtheory.local_entropies.functionals import functional
 from rmtheory.local_entropies.precise import precise_point, precise_ystar
@@ -169,10 +174,11 @@ def ystar(
     except NotConvergedError as problem:
         if precise:
             raise
-        unbounded = _unbounded(model, float(exact_d))
-        if unbounded is None:
+        beyond = _extrapolated if model.plateau_y == math.inf else _unbounded
+        answer = beyond(model, float(exact_d))
+        if answer is None:
             raise problem from None
-        return unbounded
+        return answer
     if check_zeros:
         zeros = count_zeros(model, solved.moments, model.zeros_reach(solved.moments.y))
         if zeros != 1:
@@ -210,6 +216,13 @@ def ystar_from(chain: Chain, d: float, solved: Refined) -> YStar:
     )
 
 
+#: Least y d of an expansion in 1/y.
+_LEAST_FLIPS = 0.2
+
+#: Largest error, relative to S_I*, of what is said of S_I* where y* is not reached.
+_MOST_UNCERTAIN = 0.1
+
+
 def _unbounded(model: Functional, d: float) -> YStar | None:
     r"""Return S_I* where S_E > 0 up to a y so large that y* does not matter; None elsewhere.
 
@@ -222,9 +235,12 @@ def _unbounded(model: Functional, d: float) -> YStar | None:
     and S_I(y) = phi(y) - S_E(y)/y lies between them as long as S_E does not rise.
     """
     solved: list[Refined] = []
+    # Without constraints m = tanh(y qhat m) at large y, and m^2 = q1.
+    m = math.sqrt(1 - 2 * d)
     for y in (0.1 * model.plateau_y, model.plateau_y):
+        guess = np.full(model.unknowns, math.atanh(m) / m / y)
         try:
-            point = refine_saddle(model, d, y, guess_qhat(model, d, y), 1e-9)
+            point = refine_saddle(model, d, y, guess, 1e-9)
         except NotConvergedError:
             return None
         if point.moments.external <= point.external_error:
@@ -233,6 +249,8 @@ def _unbounded(model: Functional, d: float) -> YStar | None:
     before, here = (point.moments for point in solved)
     # S_E falls; should it rise instead, it is of order one all the same.
     left = (here.external if here.external <= before.external else 1.0) / here.y
+    if left > _MOST_UNCERTAIN * abs(here.internal):
+        return None
     slope_error = abs(here.slope - before.slope) + 64 * ROUNDING * here.y * float(here.qhat.sum())
     return YStar(
         model.chain,
@@ -245,6 +263,98 @@ def _unbounded(model: Functional, d: float) -> YStar | None:
         None,
         y_star_is_bound=True,
     )
+
+
+#: y at which phi and S_E are computed where y* is beyond the largest y of the transfer operator.
+_LADDER = (8.0, 12.0, 18.0, 27.0)
+
+
+def _extrapolated(model: Functional, d: float) -> YStar | None:
+    r"""Continue phi to large y as a polynomial in u = 1/y; None where that is too uncertain.
+
+    Once y d is large phi is an expansion in 1/y, and :math:`d\phi/du = S_E`: at each of a few y the
+    saddle gives the polynomial's value and its slope. S_I* is its least value for u >= 0. The error
+    is what leaving out the least or the largest y changes, whichever is more, and a part of how far
+    the polynomial is followed.
+    """
+    if d * _LADDER[-1] < _LEAST_FLIPS:
+        return None
+    solved: list[Refined] = []
+    start: Array | None = None
+    for y in _LADDER:
+        guess = guess_qhat(model, d, y) if start is None else start
+        try:
+            point = refine_saddle(model, d, y, guess, 1e-7)
+        except NotConvergedError:
+            return None
+        if point.moments.external <= 0:
+            return None  # y* is in reach: what failed is something else
+        solved.append(point)
+        start = point.moments.qhat * (y / (1.5 * y)) ** 0.8
+
+    full = _at_least_phi(solved)
+    parts = [_at_least_phi(solved[1:]), _at_least_phi(solved[:-1])]
+    own = max(point.phi_error for point in solved)
+    last = solved[-1].moments
+    # The tails of the fields, felt at log y = O(J_D^2/4d), are no power of 1/y: far from the y
+    # computed the polynomial may be wrong by a part of what it adds.
+    far = (1 - last.y * full[0]) ** 2
+    internal_error = max(abs(part[1] - full[1]) for part in parts) + 3 * own
+    internal_error += 0.5 * far * abs(last.phi - full[1])
+    if internal_error > _MOST_UNCERTAIN * abs(full[1]) or full[1] > math.log(2.0):
+        return None
+    slope_error = max(abs(part[2] - full[2]) for part in parts)
+    slopes = [point.moments.slope for point in solved]
+    slope_error += max(point.slope_error for point in solved)
+    slope_error += 0.5 * math.sqrt(far) * (max(slopes) - min(slopes)) + 0.03 * far * abs(full[2])
+    label = f"{model.label}, continued in 1/y"
+    # Without a zero of S_E at finite y, y* is only known to be larger than the y computed.
+    bound = full[0] == 0 or any(part[0] == 0 for part in parts)
+    if bound:
+        y_star = Estimate(last.y, 0.0, Tier.ESTIMATED, f"lower bound of y*: S_E > 0 there, {label}")
+    else:
+        y_error = max(abs(1 / part[0] - 1 / full[0]) for part in parts)
+        y_star = Estimate(1 / full[0], y_error, Tier.ESTIMATED, label)
+    # qhat falls like 1/y.
+    ratio = last.y / float(y_star)
+    conjugates = tuple(
+        Estimate(float(q), abs(1 - ratio) * float(q), Tier.ESTIMATED, label)
+        for q in model.spread(last.qhat) * ratio
+    )
+    return YStar(
+        model.chain,
+        d,
+        y_star,
+        Estimate(full[1], internal_error, Tier.ESTIMATED, label),
+        Estimate(full[2], slope_error, Tier.ESTIMATED, label),
+        tuple(
+            Estimate(float(q), abs(1 - ratio) * float(q), Tier.ESTIMATED, label) for q in conjugates
+        ),
+        max(point.residual for point in solved),
+        None,
+        y_star_is_bound=bound,
+    )
+
+
+def _at_least_phi(solved: Sequence[Refined]) -> tuple[float, float, float]:
+    """Return u = 1/y of the least phi of the polynomial in u, phi and the slope there."""
+    from scipy.interpolate import KroghInterpolator
+
+    moments = [point.moments for point in solved][::-1]
+    u = np.array([1 / m.y for m in moments])
+    both = np.array([value for m in moments for value in (m.phi, m.external)])
+    phi = KroghInterpolator(np.repeat(u, 2), both)
+    slope = KroghInterpolator(u, [m.slope for m in moments])
+    # From the known end towards u = 0, to the first zero of S_E.
+    grid = np.linspace(u[0], 0.0, 401)
+    external = phi.derivative(grid)
+    crossed = np.flatnonzero(external <= 0)
+    if not crossed.size:
+        return 0.0, float(phi(0.0)), float(slope(0.0))
+    k = int(crossed[0])
+    share = external[k - 1] / (external[k - 1] - external[k])
+    least = float(grid[k - 1] + share * (grid[k] - grid[k - 1]))
+    return least, float(phi(least)), float(slope(least))
 
 
 def distance(d: checks.RealLike, argument: str = "d") -> Fraction:

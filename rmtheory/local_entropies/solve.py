@@ -210,6 +210,9 @@ _GROWTH, _FAST_GROWTH, _FAST = 1.35, 3.0, 1e3
 
 _LARGEST_GUESS = 1e8
 
+#: y from which on the trend of S_E tells whether y* is in reach.
+_TREND = 12.0
+
 #: Least step in log y of a scan.
 _LEAST_SCAN_STEP = 0.05
 
@@ -266,7 +269,20 @@ def guess_ystar(model: Functional, d: float) -> Moments:
         moments = _walk(model, before, y)
         if moments.external <= 0:
             break
+        _check_trend(model, before, moments)
     return before if before.external < -moments.external else moments
+
+
+def _check_trend(model: Functional, before: Moments, here: Moments) -> None:
+    """Stop where S_E, a straight line in 1/y, is positive far beyond the largest y in reach."""
+    if here.y < _TREND or model.plateau_y < math.inf:
+        return
+    slope = (here.external - before.external) / (1 / here.y - 1 / before.y)
+    if here.external + slope * (1 / (1.5 * model.largest_y) - 1 / here.y) > 0:
+        raise NotConvergedError(
+            f"S_E is {here.external:.2g} at y = {here.y:.3g}, d = {here.d:.10g}, and its trend in "
+            f"1/y is positive up to y = {1.5 * model.largest_y:g}: {model.in_reach}"
+        )
 
 
 def count_zeros(model: Functional, root: Moments, reach: float = 4.0, points: int = 12) -> int:
