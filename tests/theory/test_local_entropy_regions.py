@@ -1,8 +1,9 @@
 """Large J_D, small d, y < 1 and y beyond the operator: answered, and right by an independent rule.
 
-The rule is a product of Gauss-Legendre panels with its own root search; it shares no node, no
-change of variables and no formula for averages with the package. A few of its 200 random points are
-in the suite, all of them with REGIONS_ALL=1.
+For one layer the rule is a product of Gauss-Legendre panels with its own root search; it shares no
+node, no change of variables and no formula for averages with the package. Two layers are summed
+over occupations at integer y, deeper chains compared with the replicated matrix. A few of the 200
+random points are in the suite, all of them with REGIONS_ALL=1.
 """
 
 import math
@@ -53,7 +54,7 @@ def graded(centres: list[float], width: float, reach: float) -> np.ndarray:
 
 
 class Referee:
-    """phi and S_I of one or two layers at (d, y), by panels in every t and x."""
+    """phi and S_I of one layer at (d, y), by panels in t and x."""
 
     def __init__(self, chain: Chain, d: float, y: float, points: int) -> None:
         self.chain, self.d, self.y, self.points = chain, d, y, points
@@ -74,36 +75,14 @@ class Referee:
         return t, np.log(w) - 0.5 * t * t - 0.5 * math.log(2 * math.pi)
 
     def averages(self, qhat: float) -> tuple[float, float, float]:
-        """G, <log zeta> and <m^2> (mean over the layers)."""
+        """G, <log zeta> and <m^2>."""
         t, log_t = self.tilts(qhat)
         h, y, jd = math.sqrt(qhat) * t, self.y, self.chain.jd
-        if self.chain.layers == 1:
-            x, log_x = self.fields(0.0)
-            up = h[:, None] + special.log_ndtr((jd + x) / self.sigma)
-            down = -h[:, None] + special.log_ndtr((jd - x) / self.sigma)
-            log_zeta, square = np.logaddexp(up, down), np.tanh(0.5 * (up - down)) ** 2
-            log_weight = log_t[:, None] + log_x
-        else:
-            x, log_x = self.fields(self.chain.lam_left)
-            spins = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
-            v = jd + self.chain.lam_left * spins.prod(axis=1)
-            logs = []
-            for own in spins.T:
-                log_p = special.log_ndtr((v + own * x[:, None]) / self.sigma)
-                logs.append((h[:, None, None] * own + log_p).reshape(-1, 4))
-            scales = [rows.max(axis=1, keepdims=True) for rows in logs]
-            # What weighs less than 1e-18 of all is left out.
-            weight = (log_t[:, None] + log_x).ravel()
-            rough = [weight + y * scale[:, 0] for scale in scales]
-            kept = [w > w.max() - 42 - y * math.log(4) for w in rough]
-            one, two = (
-                np.exp(rows - scale)[k] for rows, scale, k in zip(logs, scales, kept, strict=True)
-            )
-            zeta = one @ two.T
-            log_zeta = np.log(zeta) + scales[0][kept[0]] + scales[1][kept[1]].T
-            square = (((one * spins[:, 0]) @ two.T / zeta) ** 2) / 2
-            square += (((one * spins[:, 1]) @ two.T / zeta) ** 2) / 2
-            log_weight = weight[kept[0]][:, None] + weight[kept[1]]
+        x, log_x = self.fields(0.0)
+        up = h[:, None] + special.log_ndtr((jd + x) / self.sigma)
+        down = -h[:, None] + special.log_ndtr((jd - x) / self.sigma)
+        log_zeta, square = np.logaddexp(up, down), np.tanh(0.5 * (up - down)) ** 2
+        log_weight = log_t[:, None] + log_x
         exponent = y * log_zeta + log_weight
         top = float(exponent.max())
         share = np.exp(exponent - top)
@@ -123,16 +102,45 @@ class Referee:
             xtol=1e-14,
             rtol=1e-14,
         )
-        qhat, y, layers = math.exp(root), self.y, self.chain.finite_layers
+        qhat, y = math.exp(root), self.y
         norm, mean_log, _ = self.averages(qhat)
-        phi = -0.5 * qhat + 0.5 * (1 - y) * qhat * self.q1 + norm / y / layers
-        internal = -0.5 * qhat + 0.5 * (1 - 2 * y) * qhat * self.q1 + mean_log / layers
+        phi = -0.5 * qhat + 0.5 * (1 - y) * qhat * self.q1 + norm / y
+        internal = -0.5 * qhat + 0.5 * (1 - 2 * y) * qhat * self.q1 + mean_log
         return phi, internal
+
+
+def two_layers_by_occupations(chain: Chain, d: float, y: int, qhat: float) -> float:
+    """phi at integer y: a sum over how many of the y replicas are in each state (s_1, s_2).
+
+    Both sites contribute a one-dimensional integral for each set of occupations; phi does not
+    change with qhat to first order.
+    """
+    jd, lam = chain.jd, chain.lam_left
+    x, log_x = Referee(chain, d, y, 12).fields(lam)
+    logs = {
+        (own, product): special.log_ndtr((jd + lam * product + own * x) / math.sqrt(2 * d))
+        for own in (1, -1)
+        for product in (1, -1)
+    }
+    states = [(1, 1), (1, -1), (-1, 1), (-1, -1)]
+    total = []
+    for n in np.ndindex(y + 1, y + 1, y + 1):
+        if sum(n) > y:
+            continue
+        counts = [*n, y - sum(n)]
+        term = special.gammaln(y + 1) - sum(special.gammaln(c + 1) for c in counts)
+        for site in (0, 1):
+            spin = sum(c * s[site] for c, s in zip(counts, states, strict=True))
+            power = sum(c * logs[s[site], s[0] * s[1]] for c, s in zip(counts, states, strict=True))
+            term += 0.5 * qhat * spin**2 + special.logsumexp(power + log_x)
+        total.append(term)
+    norm = float(special.logsumexp(total))
+    return -0.5 * qhat + 0.5 * (1 - y) * qhat * (1 - 2 * d) + norm / y / 2
 
 
 @lru_cache
 def random_points() -> list[tuple[Chain, float, float]]:
-    """200 points (chain, d, y): 120 of one layer, 50 of two, 30 deeper ones at integer y."""
+    """200 points (chain, d, y): 120 of one layer at any y, 50 of two and 30 deeper at integer y."""
     rng = np.random.default_rng(1611)
     points = []
     for k in range(120):
@@ -141,9 +149,9 @@ def random_points() -> list[tuple[Chain, float, float]]:
         if k % 3 == 0:  # next to an integer
             y = round(y) + float(rng.choice([1e-3, -1e-3, 1e-7])) if y > 1 else y
         points.append((Chain(1, float(rng.uniform(0, 2))), d, y))
-    for k in range(50):
-        d = float(np.exp(rng.uniform(math.log(0.05), math.log(0.4))))
-        y = float(rng.uniform(0.4, 1)) if k % 3 == 0 else float(rng.uniform(1, 9))
+    for _ in range(50):
+        d = float(np.exp(rng.uniform(math.log(0.003), math.log(0.4))))
+        y = float(rng.integers(2, 8))
         points.append((Chain(2, float(rng.uniform(0, 1)), float(rng.uniform(0, 1))), d, y))
     for k in range(30):
         layers = (3, 5, "inf")[k % 3]
@@ -160,7 +168,10 @@ def disagreements(which: list[int]) -> list[str]:
         chain, d, y = random_points()[k]
         ours = local_entropy(chain, d, y)
         theirs: dict[str, tuple[float, float]] = {}
-        if chain.layers in (1, 2):
+        if chain.layers == 2:
+            value = two_layers_by_occupations(chain, d, int(y), float(ours.qhat[0]))
+            theirs["phi"] = value, 1e-12
+        elif chain.layers == 1:
             near = float(ours.qhat[0])
             coarse, fine = (Referee(chain, d, y, n).entropies(near) for n in (8, 11))
             for name, a, b in zip(("phi", "internal"), coarse, fine, strict=True):
@@ -180,16 +191,16 @@ def disagreements(which: list[int]) -> list[str]:
 
 def test_some_random_points_against_the_independent_rule() -> None:
     rng = np.random.default_rng(16)
-    which = [int(k) for k in rng.choice(120, 6, replace=False)]
+    which = [int(k) for k in rng.choice(120, 6, replace=False)] + [121, 131]
     assert disagreements(which) == []
 
 
 @pytest.mark.skipif("REGIONS_ALL" not in os.environ, reason="minutes: set REGIONS_ALL=1")
 def test_all_random_points_against_the_independent_rule() -> None:
-    """Of the 400 numbers, all of tier 'estimated', four may be beyond three errors."""
+    """Of the 350 numbers, all of tier 'estimated', three may be beyond three errors."""
     far = disagreements(list(range(len(random_points()))))
     print(*far, sep="\n")
-    assert len(far) <= 4
+    assert len(far) <= 3
 
 
 # One layer at large J_D and small d.
