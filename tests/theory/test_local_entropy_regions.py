@@ -50,7 +50,7 @@ def graded(centres: list[float], width: float, reach: float) -> np.ndarray:
         edges |= {c + o for o in offsets} | {c - o for o in offsets}
     kept = np.array(sorted(e for e in edges if -reach <= e <= reach))
     # Edges of two centres may nearly coincide.
-    return kept[np.concatenate([[True], np.diff(kept) > 1e-3 * width])]
+    return np.asarray(kept[np.concatenate([[True], np.diff(kept) > 1e-3 * width])])
 
 
 class Referee:
