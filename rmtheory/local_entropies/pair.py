@@ -533,9 +533,7 @@ def _even_spline(
     return spline
 
 
-def _nested(
-    sites: Sites, d: float, y: float, qhat: Array, level: int, nodes_y: float
-) -> Moments:
+def _nested(sites: Sites, d: float, y: float, qhat: Array, level: int, nodes_y: float) -> Moments:
     r"""Averages with t of the second site done first, for where the pairs are too many.
 
     At given s_2 = s the first site and x of the second leave :math:`g_s = \sum_{s_1} U_i(s_1, s)
