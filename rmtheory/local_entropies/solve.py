@@ -494,11 +494,15 @@ class CurveTracker:
 
     def start_from(self, d: float, y: float, qhat: Array) -> None:
         """Start from a rough point, which is dropped once one is solved."""
-        self.add(d, y, qhat)
+        self._keep(d, y, qhat)
         self._rough = self._nearest(_parameter(d))
 
     def add(self, d: float, y: float, qhat: Array) -> None:
-        """Keep a solved point."""
+        """Keep a solved point of this curve."""
+        self._keep(d, y, qhat)
+        self._foreign = False
+
+    def _keep(self, d: float, y: float, qhat: Array) -> None:
         point = Waypoint(_parameter(d), np.log(np.append(y, qhat)))
         self._known = [w for w in self._known if abs(w.parameter - point.parameter) > 1e-12]
         self._known.append(point)
@@ -520,7 +524,7 @@ class CurveTracker:
         if self._rough is not None:
             self._known = [w for w in self._known if w is not self._rough]
         self.add(d, refined.moments.y, refined.moments.qhat)
-        self._foreign, self._rough = False, None
+        self._rough = None
         return refined
 
     def _solve(self, d: float, tol: float, slope_tol: float) -> Refined:
@@ -546,7 +550,7 @@ class CurveTracker:
             start = guess_ystar(self.model, first)
             solved = solve_ystar(self.model, first, start.y, start.qhat, self.model.coarse).moments
             check_physical(solved, first)
-            self.add(first, solved.y, solved.qhat)
+            self._keep(first, solved.y, solved.qhat)
         here, step = self._nearest(target).parameter, _FIRST_STRIDE
         while abs(target - here) > 1e-12:
             there = here + math.copysign(min(step, abs(target - here)), target - here)
@@ -594,7 +598,7 @@ class CurveTracker:
         miss = float(np.abs(np.log(np.append(solved.y, solved.qhat)) - predicted).max())
         if miss > _LARGEST_JUMP:
             raise NotConvergedError("the root is far from its prediction")
-        self.add(d, solved.y, solved.qhat)
+        self._keep(d, solved.y, solved.qhat)
         return miss
 
     def _nearest(self, parameter: float) -> Waypoint:

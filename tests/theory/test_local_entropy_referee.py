@@ -54,7 +54,7 @@ def test_the_core_curve_reaches_small_distances(d: str) -> None:
 
 
 def test_no_threshold_is_said_in_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(OutsideValidityError, match=r"no critical lam at jd = 0\.08.*0\.0731077"):
+    with pytest.raises(OutsideValidityError, match=r"no critical lam at jd = 0\.08.*0\.073107699"):
         critical_coupling(2, "lam", jd=0.08)
     assert run(["critical", "--layers", "2", "--jd", ".08", "--gap"]) == 1
     assert "there is no gap for every lam > 0" in capsys.readouterr().err
