@@ -91,7 +91,9 @@ def _q0_lost(chain: Chain, data: Any) -> str:
         return "not computed for more than two layers"
     if chain.layers != 1:
         # The first change of sign between neighbouring points; they are not refined.
-        d, positive = data["d"].values, data["q0_stability"].values > 0
+        # Where M0 was not computed it says nothing.
+        part = data.dropna("d", subset=["q0_stability"])
+        d, positive = part["d"].values, part["q0_stability"].values > 0
         lost = [k for k in range(len(d) - 1) if positive[k] and not positive[k + 1]]
         return (
             f"between {d[lost[0]]:.4g} and {d[lost[0] + 1]:.4g}" if lost else "none on this curve"

@@ -144,7 +144,11 @@ def broken_ystar(chain: Chain, d: checks.RealLike) -> BrokenPoint:
     _check_layers(chain)
     symmetric = ystar(chain, d)
     m0 = symmetric.q0_stability
-    assert m0 is not None
+    if symmetric.y_star_is_bound or m0 is None:
+        raise NotConvergedError(
+            f"y* at d = {symmetric.d:.10g} is beyond {float(symmetric.y_star):.3g}, where the "
+            "branch q0 > 0 is out of reach: take a larger d or a smaller jd"
+        )
     y, qhat = float(symmetric.y_star), float(symmetric.qhat[0])
     saddle = find_saddle(chain.jd, symmetric.d, y, qhat, float(m0))
     if saddle is None:

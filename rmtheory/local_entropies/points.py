@@ -20,7 +20,6 @@ from rmtheory.local_entropies.functionals import functional
 from rmtheory.local_entropies.precise import precise_point, precise_ystar
 from rmtheory.local_entropies.replicated import replicated_entropy, replicated_internal
 from rmtheory.local_entropies.solve import (
-    ROUNDING,
     CurveTracker,
     count_zeros,
     guess_qhat,
@@ -251,7 +250,7 @@ def _unbounded(model: Functional, d: float) -> YStar | None:
     left = (here.external if here.external <= before.external else 1.0) / here.y
     if left > _MOST_UNCERTAIN * abs(here.internal):
         return None
-    slope_error = abs(here.slope - before.slope) + 64 * ROUNDING * here.y * float(here.qhat.sum())
+    slope_error = abs(here.slope - before.slope) + solved[-1].slope_error
     return YStar(
         model.chain,
         d,
