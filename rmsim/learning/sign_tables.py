@@ -8,7 +8,7 @@ so that a product of J with the states of a batch is twelve additions for the ta
 each sample, instead of four for each. The update adds to a column j the vectors
 :math:`\sum_b g^b_i s^b_j`: the signed sums of four samples are one table for all columns, and a
 batch of 16 costs four additions instead of 16. Sums of the perceptron rule are integers, without
-rounding. Between the products only what flips is added up, as in :mod:`rmsim.learning.flips`.
+rounding. Between the products only what flips is added up, as in :mod:`rmsim.learning.phases`.
 
 Results are those of the general route (:mod:`rmsim.learning.protocol`) up to the rounding of sums
 that are taken in another order. The route serves dense couplings in float32 if every sweep updates
