@@ -21,6 +21,7 @@ from rmsim.cli.options import (
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.base.wording import counted
+from rmtheory.runtime import report as io
 from rmtheory.runtime.command import bundled
 
 if TYPE_CHECKING:
@@ -225,20 +226,10 @@ def _show(title: str, answer: dict[str, Any], tables: tuple[str, ...], as_json: 
     if as_json:
         SimulationReport(title, answer).show(as_json=True, out=None)
         return
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=500)  # a pipe has no width: never fold a number
     typer.echo(title)
     for name in tables:
         rows = answer[name]
-        table = Table(show_edge=False, pad_edge=False)
         columns = [key for key in rows[0] if not key.endswith("_error")]
-        for column in columns:
-            table.add_column(column, no_wrap=True)
-        for row in rows:
-            table.add_row(*(shown(row[key], row.get(f"{key}_error")) for key in columns))
-        console.print(table)
+        cells = [[shown(row[key], row.get(f"{key}_error")) for key in columns] for row in rows]
+        io.print_rows(columns, cells)
     typer.echo(f"data: {answer['file']}")

@@ -385,12 +385,13 @@ class SimulationReport:
             self._print_table()
 
     def _print_table(self) -> None:
-        table = io.quantity_table(self.title, "value")
-        for name, meaning in self.meaning.items():
-            if name in self.document:
-                error = self.document.get(f"{name}_error")
-                table.add_row(name, shown(self.document[name], error), meaning)
-        io.print_table(table)
+        document = self.document
+        rows = [
+            (name, shown(document[name], document.get(f"{name}_error")), meaning)
+            for name, meaning in self.meaning.items()
+            if name in document
+        ]
+        io.print_quantities(self.title, ("value",), rows)
 
 
 def shown(value: object, error: object = None) -> str:
@@ -419,11 +420,5 @@ def show_rows(rows: list[dict[str, Any]], as_json: bool, columns: dict[str, str]
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    from rich.table import Table
-
-    table = Table(show_edge=False, pad_edge=False)
-    for heading in columns.values():
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        table.add_row(*("-" if row[key] is None else str(row[key]) for key in columns))
-    io.print_table(table)
+    cells = [["-" if row[key] is None else str(row[key]) for key in columns] for row in rows]
+    io.print_rows(list(columns.values()), cells)

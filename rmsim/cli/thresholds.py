@@ -264,30 +264,22 @@ def _number(value: xr.DataArray) -> float | None:
 
 def print_table(title: str, design: Design, answer: Mapping[str, Any]) -> None:
     """Print one row for each size, the trends, and where the data are."""
-    from rich.console import Console
-    from rich.table import Table
-
     symbol = {"jd": "J_D", "lam": "lambda"}[design.control]
     rows = answer["thresholds"]
-    table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
     last = f"{symbol} = {design.values[-1]:g}"
     columns = ["N", f"50 % point in {symbol}", f"{design.unit}s at {last}"]
     bounded = any(row["bound"] is not None for row in rows)
-    for name in (*columns, *(["sqrt(2 ln N)"] if bounded else []), "status"):
-        table.add_column(name, no_wrap=True)
-    for row in rows:
-        cells = [
+    cells = [
+        [
             str(row["n"]),
             shown(row["threshold"], row["threshold_error"]),
             shown(row["sweeps_median"], row["sweeps_median_error"]),
             *([f"{row['bound']:.3f}"] if bounded else []),
             row["status"],
         ]
-        table.add_row(*cells)
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=500)  # a pipe has no width: never fold a number
-    console.print(table)
+        for row in rows
+    ]
+    io.print_rows([*columns, *(["sqrt(2 ln N)"] if bounded else []), "status"], cells, title)
     for trend in answer["trends"]:
         found = ", ".join(
             f"{x} = {shown(trend[x], trend[f'{x}_error'])}" for x in "abc" if trend[x] is not None

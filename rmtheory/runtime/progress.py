@@ -18,9 +18,6 @@ from rmtheory.base.wording import duration
 if TYPE_CHECKING:  # only a terminal needs it
     from rich.progress import Progress
 
-#: Seconds of the past from which the time left is estimated: a step may take minutes.
-_REMEMBERED = 3600.0
-
 #: Of the whole work, as the bar counts it.
 _PARTS = 1_000_000
 
@@ -61,9 +58,18 @@ class Report(Protocol):
 
 @contextmanager
 def counting(
-    label: str, total: int = 0, before: int | None = 0, *, bar: int = 40, transient: bool = False
+    label: str,
+    total: int = 0,
+    before: int | None = 0,
+    *,
+    expected: float | None = None,
+    bar: int = 40,
+    transient: bool = False,
 ) -> Iterator[Report]:
     """Show how many of `total` steps are done, and how long the others will take.
+
+    The bar shows the steps that are counted beside it. The time left follows the share of the work,
+    where a computation says it, since its steps may differ in length.
 
     Parameters
     ----------
@@ -73,8 +79,10 @@ def counting(
         Steps in all; 0 if the computation reports it.
     before : int, optional
         Steps that were done earlier; None if the computation reports it.
+    expected : float, optional
+        Seconds that it will take, if this is known before it starts.
     bar : int
-        Width of the bar.
+        Greatest width of the bar.
     transient : bool
         Whether the bar goes when all is done.
     """
@@ -82,23 +90,21 @@ def counting(
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        report: Report = _Lines(label, total)
+        report: Report = _Lines(label, total, expected)
         if before is not None:
             report(before)
         yield report
         return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn
 
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(bar),
+        BarColumn(min(bar, max(console.width // 4, 5))),
         TextColumn("{task.fields[text]}"),
-        TimeRemainingColumn(elapsed_when_finished=True),
+        TextColumn("{task.fields[left]}", style="progress.remaining"),
     )
-    with Progress(
-        *columns, console=console, transient=transient, speed_estimate_period=_REMEMBERED
-    ) as progress:
-        show = _Bar(progress, label, total)
+    with Progress(*columns, console=console, transient=transient) as progress:
+        show = _Bar(progress, label, total, expected)
         if before is not None:
             show(before)
         yield show
@@ -111,10 +117,12 @@ def _share(done: int, total: int, share: float | None) -> float:
 
 
 class _Display:
-    """What a bar and lines in a log have in common: how far the work is."""
+    """What a bar and lines in a log have in common: how far the work is, and how long the rest."""
 
-    def __init__(self, label: str, total: int) -> None:
-        self.label, self.total = label, total
+    def __init__(self, label: str, total: int, expected: float | None) -> None:
+        self.label, self.total, self.expected = label, total, expected
+        self.begun = time.monotonic()
+        self.first: float | None = None
 
     def __call__(
         self,
@@ -129,44 +137,61 @@ class _Display:
         """Show how far it is; see :class:`Report`."""
         self.total = self.total if total is None else total
         self.label = self.label if label is None else label
-        self._show(done, _share(done, self.total, share), text, short)
+        share = _share(done, self.total, share)
+        now = time.monotonic()
+        if self.first is None:
+            self.first = share
+        self._show(done, share, text, short, now)
 
-    def _show(self, done: int, share: float, text: str, short: str) -> None:
+    def left(self, share: float, now: float) -> str:
+        """Return how long the rest will take, in words; nothing if it is not known, or all done."""
+        begun = 0.0 if self.first is None else self.first
+        if share >= 1:
+            return ""
+        if share > begun:
+            return f"{duration((now - self.begun) * (1 - share) / (share - begun))} left"
+        return "" if self.expected is None else f"about {duration(self.expected)}"
+
+    def _show(self, done: int, share: float, text: str, short: str, now: float) -> None:
         raise NotImplementedError
 
 
 class _Bar(_Display):
     """A bar on a terminal."""
 
-    def __init__(self, progress: Progress, label: str, total: int) -> None:
-        super().__init__(label, total)
+    def __init__(self, progress: Progress, label: str, total: int, expected: float | None) -> None:
+        super().__init__(label, total, expected)
         self.progress = progress
 
-    def _show(self, done: int, share: float, text: str, short: str) -> None:
-        progress, parts = self.progress, round(share * _PARTS)
-        shown = short or text or f"{done}/{self.total}"
+    def _show(self, done: int, share: float, text: str, short: str, now: float) -> None:
+        progress, shown = self.progress, short or text
+        # A bar beside a count shows that count.
+        parts = round(_PARTS * (share if shown else _share(done, self.total, None)))
+        shown = shown or f"{done}/{self.total}"
+        left = self.left(share, now) or (duration(now - self.begun) if share >= 1 else "")
         if not progress.tasks:  # not before there is something to do
-            progress.add_task(self.label, total=_PARTS, completed=parts, text=shown)
+            progress.add_task(self.label, total=_PARTS, completed=parts, text=shown, left=left)
         else:
             task = progress.task_ids[0]
-            progress.update(task, description=self.label, completed=parts, text=shown)
+            known = {"completed": parts, "text": shown, "left": left}
+            progress.update(task, description=self.label, **known)  # type: ignore[arg-type]
 
 
 class _Lines(_Display):
     """A few lines without control characters."""
 
-    def __init__(self, label: str, total: int) -> None:
-        super().__init__(label, total)
-        self.begun = self.last = time.monotonic()
-        self.first: float | None = None
-        self.told = 0.0
+    def __init__(self, label: str, total: int, expected: float | None) -> None:
+        super().__init__(label, total, expected)
+        self.last = self.begun
+        self.told: float | None = None
         self.named: str | None = None
 
-    def _show(self, done: int, share: float, text: str, short: str) -> None:
+    def _show(self, done: int, share: float, text: str, short: str, now: float) -> None:
         """Print a line if it is time for one."""
-        now = time.monotonic()
-        if self.first is None:
-            self.first = self.told = share
+        if self.told is None:
+            self.told = share
+            if (self.expected or 0.0) >= _SHORT and share < 1:
+                print(f"{self.label}: {self.left(share, now)}", file=sys.stderr, flush=True)
         if text:
             if self.label != self.named:
                 self.named = self.label
@@ -180,9 +205,6 @@ class _Lines(_Display):
             self._print(done_text, share, now)
 
     def _print(self, text: str, share: float, now: float) -> None:
-        begun = 0.0 if self.first is None else self.first
-        if begun < share < 1:
-            left = (now - self.begun) * (1 - share) / (share - begun)
-            text += f", {duration(left)} left"
-        print(f"{self.label}: {text}", file=sys.stderr, flush=True)
+        left = "" if share == self.first else self.left(share, now)
+        print(f"{self.label}: {text}{left and ', ' + left}", file=sys.stderr, flush=True)
         self.last, self.told = now, share

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,6 +18,7 @@ from rmtheory.runtime.command import check_out
 from rmtheory.runtime.files import write_text
 
 if TYPE_CHECKING:  # only a table needs it
+    from rich.console import Console
     from rich.table import Table
 
 #: None stands for a quantity that does not exist; its meaning says why.
@@ -102,7 +104,7 @@ class Report:
             self._print_table()
 
     def _print_table(self) -> None:
-        table = quantity_table(self.title, "value", "trust")
+        rows = []
         for name, value in self.quantities.items():
             if name in self.json_only:
                 continue
@@ -113,32 +115,123 @@ class Report:
                 shown = str(item)
                 if item is None or isinstance(item, bool):
                     shown = "none" if item is None else ("yes" if item else "no")
-                table.add_row(label, shown, trust, self.meaning.get(name, "") if label else "")
-        print_table(table)
+                rows.append((label, shown, trust, self.meaning.get(name, "") if label else ""))
+        print_quantities(self.title, ("value", "trust"), rows)
 
 
-def quantity_table(title: str, *columns: str) -> Table:
-    """Return a table of quantities: name, `columns` that are never folded, and the meaning."""
+#: A column of meanings that has less room than this, and cannot have its longest line, goes below
+#: the numbers.
+_ROOM = 40
+
+
+def print_quantities(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print quantities with their meanings: beside the numbers if there is room, else below them.
+
+    Parameters
+    ----------
+    title : str
+        What was computed.
+    columns : sequence of str
+        Headings of the numbers.
+    rows : sequence of sequences of str
+        Name, one text for each of the columns, meaning.
+    """
+    table = _table(("quantity", *columns, "meaning"), rows, title)
+    table.columns[0].style = "bold"
+    console = _console()
+    numbers = [
+        max(map(len, texts))
+        for texts in zip(("quantity", *columns), *(row[:-1] for row in rows), strict=True)
+    ]
+    left = console.width - sum(number + 3 for number in numbers)
+    if left < min(_ROOM, max((len(row[-1]) for row in rows), default=0)):
+        _print_below(console, title, rows)
+        return
+    table.columns[-1].no_wrap = False
+    console.print(table)
+
+
+def _print_below(console: Console, title: str, rows: Sequence[Sequence[str]]) -> None:
+    """Print the name and its numbers on a line, what they mean below; fold between words."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console.print(Text(title, style="italic"))
+    wide = max((len(row[0]) for row in rows), default=0)
+    beside = wide + 2 + max((len(row[1]) for row in rows), default=0) <= console.width
+    for name, first, *others, meaning in rows:
+        texts = "  ".join(text for text in (first, *others) if text)
+        if beside:
+            folded = Text(texts).wrap(console, console.width - wide - 2)
+            for index, line in enumerate(folded):
+                head = Text((name if index == 0 else "").ljust(wide + 2), style="bold")
+                console.print(head + line)
+        else:
+            if name:
+                console.print(Text(name, style="bold"))
+            console.print(Padding(Text(texts), (0, 0, 0, 2)))
+        if meaning:
+            console.print(Padding(Text(meaning, style="dim"), (0, 0, 0, 4)))
+
+
+def print_rows(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None
+) -> None:
+    """Print a table; where it is wider than the terminal, its rows one after another as a list.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Headings.
+    rows : sequence of sequences of str
+        A text for each of the columns.
+    title : str, optional
+        What it is, above the table.
+    """
+    from rich.measure import Measurement
+    from rich.text import Text
+
+    console = _console()
+    table = _table(columns, rows, title)
+    if (
+        Measurement.get(console, console.options.update(max_width=10_000), table).maximum
+        <= console.width
+    ):
+        console.print(table)
+        return
+    if title:
+        console.print(Text(title, style="italic"))
+    wide = min(max(map(len, columns), default=0), console.width // 2)
+    for index, row in enumerate(rows):
+        if index:
+            console.print()
+        for heading, text in zip(columns, row, strict=True):
+            folded = Text(text).wrap(console, max(console.width - wide - 2, 1))
+            heads = Text(heading, style="bold").wrap(console, wide)
+            for k in range(max(len(folded), len(heads))):
+                head = heads[k] if k < len(heads) else Text()
+                head.align("left", wide + 2)
+                console.print(head + folded[k] if k < len(folded) else head)
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None) -> Table:
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
-    table.add_column("quantity", style="bold", no_wrap=True)
     for name in columns:
         table.add_column(name, no_wrap=True)
-    table.add_column("meaning", ratio=1)
+    for row in rows:
+        table.add_row(*map(Text, row))
     return table
 
 
-def print_table(table: Table) -> None:
-    """Print `table` as wide as the terminal; a pipe has no width, and nothing is folded there."""
+def _console() -> Console:
+    """Return standard output as wide as the terminal; a pipe has no width: nothing is folded."""
     from rich.console import Console
 
     console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=500)
-        for column in table.columns:
-            column.ratio = None
-    console.print(table)
+    return console if console.is_terminal else Console(highlight=False, width=500)
 
 
 def _json(value: Quantity) -> Any:

@@ -83,3 +83,37 @@ def test_a_bar_on_a_terminal(
     assert "more" in shown
     assert "q = 0.9" in shown
     assert "of a log" not in shown
+
+
+def _on_a_terminal(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    terminal = {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": str(columns)}
+    for name, value in terminal.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+def test_the_bar_agrees_with_its_count(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One of two steps is half a bar, though it was a tenth of the work; the time left knows."""
+    _on_a_terminal(monkeypatch, 80)
+    clock = iter([0.0, 0.0, 100.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    with progress.counting("work", 2, expected=500.0) as report:
+        (shown,) = report.progress.tasks  # type: ignore[attr-defined]
+        assert shown.fields["left"] == "about 8 min"
+        report(1, share=0.1)
+        (shown,) = report.progress.tasks  # type: ignore[attr-defined]
+        assert shown.percentage == 50
+        assert (shown.fields["text"], shown.fields["left"]) == ("1/2", "15 min left")
+    assert "1/2" in capsys.readouterr().err
+
+
+def test_a_log_has_the_estimate_before_it_starts(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.counting("work", 3, expected=500.0):
+        assert capsys.readouterr().err == "work: about 8 min\n"
+    with progress.counting("work", 3, expected=2.0):
+        pass
+    with progress.counting("work", 3, before=3, expected=500.0):
+        pass
+    assert capsys.readouterr().err == ""
