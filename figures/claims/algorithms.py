@@ -17,6 +17,7 @@ from figures.claims.claim import (
     select,
     sizes_of,
 )
+from rmtheory.base.statistics import weighted_fit
 
 _TEXT = "main text, geometry of fixed points"
 
@@ -127,15 +128,9 @@ class _Growth:
             return None
         n, sweeps, error = np.array(there).T
         # A median of integers is not known better than to half a sweep.
-        weight = sweeps / np.maximum(error, 0.5)
-        x = np.log(n) - np.average(np.log(n), weights=weight**2)
-        y = np.log(sweeps)
-        spread = np.sum((weight * x) ** 2)
-        slope = np.sum(weight**2 * x * y) / spread
-        rest = y - np.average(y, weights=weight**2) - slope * x
-        chi2 = np.sum((weight * rest) ** 2) / (len(n) - 2)
+        line = weighted_fit([1, np.log(n)], np.log(sweeps), np.maximum(error, 0.5) / sweeps)
         sizes = f"N = {n[0]:g} to {n[-1]:g}"
-        return ours(float(slope), float(np.sqrt(max(1.0, chi2) / spread)), sizes)
+        return ours(float(line.coefficients[1]), float(line.scale * line.errors[1]), sizes)
 
 
 @dataclass(frozen=True)

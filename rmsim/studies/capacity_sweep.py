@@ -27,7 +27,7 @@ from rmsim.sweep import Grid, Sweep, collect
 from rmsim.tensors import choose_device, choose_dtype
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
-from rmtheory.base.statistics import standard_error
+from rmtheory.base.statistics import standard_error, weighted_fit
 
 _VERSION = 1
 
@@ -423,15 +423,13 @@ def slope(n: ArrayLike, capacity: ArrayLike, error: ArrayLike) -> Slope | None:
     x, y, e = x[there], y[there], e[there]
     if np.unique(x).size < 2:
         return None
-    design = np.stack([np.ones_like(x), x], axis=1) / e[:, None]
-    covariance = np.linalg.inv(design.T @ design)
-    intercept, alpha = covariance @ design.T @ (y / e)
-    residual = (y - intercept - alpha * x) / e
+    line = weighted_fit([1, x], y, e)
+    (intercept, alpha), (intercept_error, alpha_error) = line.coefficients, line.errors
     return Slope(
         float(alpha),
-        float(math.sqrt(covariance[1, 1])),
+        float(alpha_error),
         float(intercept),
-        float(math.sqrt(covariance[0, 0])),
-        float(residual @ residual),
-        int(x.size - 2),
+        float(intercept_error),
+        line.chi2,
+        line.dof,
     )

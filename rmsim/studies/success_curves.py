@@ -52,7 +52,7 @@ from scipy import optimize, special, stats
 
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
-from rmtheory.base.statistics import central_half_width
+from rmtheory.base.statistics import central_half_width, weighted_fit
 
 Array = NDArray[np.float64]
 
@@ -492,25 +492,12 @@ def fit_trends(
 
 
 def _fit_form(form: str, sizes: Array, y: Array, sigma: Array) -> Trend:
-    columns = [np.ones_like(sizes), *(basis(sizes) for basis in FORMS[form][0])]
-    design = np.stack(columns, axis=1) / sigma[:, None]
-    covariance = np.linalg.inv(design.T @ design)
-    found = covariance @ design.T @ (y / sigma)
-    errors = np.sqrt(np.diag(covariance))
-    chi2 = float(np.sum((y / sigma - design @ found) ** 2))
-    dof = y.size - found.size
-    third = (float(found[2]), float(errors[2])) if found.size > 2 else (None, None)
-    return Trend(
-        form,
-        float(found[0]),
-        float(errors[0]),
-        float(found[1]),
-        float(errors[1]),
-        chi2,
-        dof,
-        float(stats.chi2.sf(chi2, dof)),
-        *third,
+    fit = weighted_fit([1, *(basis(sizes) for basis in FORMS[form][0])], y, sigma)
+    (a, a_error), (b, b_error), *more = zip(
+        fit.coefficients.tolist(), fit.errors.tolist(), strict=True
     )
+    third = more[0] if more else (None, None)
+    return Trend(form, a, a_error, b, b_error, fit.chi2, fit.dof, fit.p_value, *third)
 
 
 def limit_of(trends: tuple[Trend, ...]) -> Limit:

@@ -16,11 +16,17 @@ least what it says, and is longer.
 
 *Quantiles* at level p: the number of values below is binomial, so the quantiles at
 :math:`p \pm \sqrt{p(1-p)/m}` enclose it with one standard deviation.
+
+*Linear fits* of measured values :math:`y_i \pm \sigma_i` by columns :math:`f_k` minimise
+
+.. math:: \chi^2 = \sum_i \Big(\frac{y_i - \sum_k c_k f_{ki}}{\sigma_i}\Big)^2 ,
+          \qquad \mathrm{cov}(c) = (A^T A)^{-1}, \quad A_{ik} = f_{ki}/\sigma_i .
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,6 +37,7 @@ from scipy import special
 from rmtheory.base.errors import InvalidInputError
 
 __all__ = [
+    "LinearFit",
     "Measurement",
     "central_half_width",
     "fraction",
@@ -42,6 +49,7 @@ __all__ = [
     "quantile_error",
     "second_moment_ratio",
     "standard_error",
+    "weighted_fit",
     "wilson_half_width",
 ]
 
@@ -312,3 +320,98 @@ def central_half_width(values: ArrayLike) -> float:
     """
     low, high = np.quantile(np.asarray(values), (0.15865525, 0.84134475))
     return float(high - low) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFit:
+    """Coefficients of a weighted linear fit, with their covariance.
+
+    Parameters
+    ----------
+    coefficients : array, (k,)
+        c, in the order of the columns.
+    covariance : array, (k, k)
+        Of the coefficients, if the errors of the values are right.
+    chi2 : float
+        Sum of the squared deviations in units of the errors.
+    dof : int
+        Values minus coefficients.
+    """
+
+    coefficients: Array
+    covariance: Array
+    chi2: float
+    dof: int
+
+    @property
+    def errors(self) -> Array:
+        """Standard errors of the coefficients, if the errors of the values are right."""
+        return np.asarray(np.sqrt(np.diag(self.covariance)))
+
+    @property
+    def scale(self) -> float:
+        """Factor max(1, chi^2/dof)^(1/2) of all errors, where values scatter more than stated."""
+        return math.sqrt(max(1.0, self.chi2 / self.dof)) if self.dof > 0 else 1.0
+
+    @property
+    def p_value(self) -> float:
+        """Probability of a larger chi^2, were the form and the errors right; 1 without freedom."""
+        return float(special.chdtrc(self.dof, self.chi2)) if self.dof > 0 else 1.0
+
+    def at(self, row: ArrayLike) -> Measurement:
+        """Return the fitted value for one value of each column, and its error.
+
+        Examples
+        --------
+        >>> line = weighted_fit([[1, 1], [0, 2]], [1.0, 3.0], 0.5)
+        >>> print(f"{line.at([1, 1]).value:.3f} {line.at([1, 1]).error:.3f}")
+        2.000 0.354
+        """
+        f = np.asarray(row, dtype=float)
+        variance = float(f @ self.covariance @ f)
+        return Measurement(float(f @ self.coefficients), math.sqrt(max(variance, 0.0)))
+
+
+def weighted_fit(columns: Iterable[ArrayLike], values: ArrayLike, errors: ArrayLike) -> LinearFit:
+    """Fit values y = sum_k c_k f_k by least squares, each weighted by its error.
+
+    Parameters
+    ----------
+    columns : iterable of array_like
+        f_k at every value; a number stands for a constant column.
+    values, errors : array_like
+        y and their standard errors, positive; a number is the error of all.
+
+    Raises
+    ------
+    InvalidInputError
+        If the columns do not determine the coefficients, or a number is not finite.
+
+    Examples
+    --------
+    >>> n = np.array([1.0, 2.0, 3.0])
+    >>> line = weighted_fit([1, n], [2.0, 4.0, 6.0], 0.1)
+    >>> print(line.coefficients.round(9) + 0.0, f"{line.errors[1]:.4f}", line.dof)
+    [0. 2.] 0.0707 1
+    """
+    y = np.asarray(values, dtype=float)
+    if y.ndim != 1 or not np.all(np.isfinite(y)):
+        raise InvalidInputError("values", y.tolist(), "a list of finite numbers")
+    sigma = np.broadcast_to(np.asarray(errors, dtype=float), y.shape)
+    if not np.all(np.isfinite(sigma) & (sigma > 0)):
+        raise InvalidInputError("errors", sigma.tolist(), "positive finite numbers")
+    f = [np.broadcast_to(np.asarray(column, dtype=float), y.shape) for column in columns]
+    design = np.stack(f, axis=1) / sigma[:, None]
+    if not np.all(np.isfinite(design)):
+        raise InvalidInputError("columns", "an undefined number", "finite")
+    # Columns of equal length: whether they are independent does not depend on their units.
+    length = np.sqrt(np.sum(design**2, axis=0))
+    if y.size < len(f) or np.any(length == 0) or np.linalg.matrix_rank(design / length) < len(f):
+        allowed = f"{len(f)} that are linearly independent at {y.size} values"
+        raise InvalidInputError("columns", len(f), allowed)
+    q, r = np.linalg.qr(design / length)
+    inverse = np.linalg.inv(r) / length[:, None]
+    coefficients = inverse @ (q.T @ (y / sigma))
+    residual = y / sigma - design @ coefficients
+    covariance = inverse @ inverse.T
+    return LinearFit(coefficients, covariance, float(residual @ residual), y.size - len(f))

@@ -53,6 +53,7 @@ from rmtheory.base import checks
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import InvalidInputError, NotConvergedError
 from rmtheory.base.estimate import Estimate, Tier
+from rmtheory.base.statistics import weighted_fit
 from rmtheory.dynamics.averages import mean_field, update_probability
 from rmtheory.dynamics.stationary_state import Family, Stationary, overshoot, stationary
 
@@ -241,15 +242,12 @@ def _extrapolated(
         f = np.array(rates[first:])
         x = np.array([one.value for one in couplings[first:]])
         sigma = np.array([one.error for one in couplings[first:]])
-        columns = [np.ones_like(f), f]
+        root = np.sqrt(f)
         if slope is None:
-            columns.append(-np.sqrt(f))
+            fitted = weighted_fit([1, f, -root], x, sigma)
         else:
-            x = x + slope * np.sqrt(f)
-        matrix = np.stack(columns, axis=1) / sigma[:, None]
-        covariance = np.linalg.inv(matrix.T @ matrix)
-        solution = covariance @ matrix.T @ (x / sigma)
-        return float(solution[0]), math.sqrt(float(covariance[0, 0]))
+            fitted = weighted_fit([1, f], x + slope * root, sigma)
+        return float(fitted.coefficients[0]), float(fitted.errors[0])
 
     value, error = fit(0)
     shift = fit(1)[0] - value
@@ -363,14 +361,10 @@ def flip_rate_curve(
         for f, child in zip(rates, sequence.spawn(len(rates)), strict=True)
     ]
     # Errors from few repetitions scatter: pool them, they grow as f^(-1/4) only.
-    sigma = np.full(len(rates), math.sqrt(np.mean([one.error**2 for one in couplings])))
-    matrix = np.stack([_row(f) for f in rates]) / sigma[:, None]
-    shifted = np.array(
-        [x.value + slope * math.sqrt(f) for x, f in zip(couplings, rates, strict=True)]
-    )
-    covariance = np.linalg.inv(matrix.T @ matrix)
-    coefficients = covariance @ matrix.T @ (shifted / sigma)
-    return FlipRateCurve(rate, rates, tuple(couplings), coefficients, covariance)
+    sigma = math.sqrt(np.mean([one.error**2 for one in couplings]))
+    shifted = [x.value + slope * math.sqrt(f) for x, f in zip(couplings, rates, strict=True)]
+    fit = weighted_fit(np.stack([_row(f) for f in rates], axis=1), shifted, sigma)
+    return FlipRateCurve(rate, rates, tuple(couplings), fit.coefficients, fit.covariance)
 
 
 #: Mean numbers of flips per sweep at which the chance to stop is measured.
@@ -442,9 +436,8 @@ def stopping_law(p: float = 1.0, seed: int = 0, repetitions: int = 40) -> Stoppi
         stopped = sum(one for _, one in runs)
         logarithms.append(math.log(stopped / sum(t for t, _ in runs)))
     # R exponential times have a mean with the relative error R^(-1/2); nearly all walks stop.
-    matrix = np.stack([np.ones(len(_MEASURED_FLIPS)), np.array(_MEASURED_FLIPS)], axis=1)
-    covariance = np.linalg.inv(matrix.T @ matrix) / repetitions
-    alpha, beta = -(np.linalg.pinv(matrix) @ np.array(logarithms))
+    fit = weighted_fit([1, _MEASURED_FLIPS], logarithms, repetitions**-0.5)
+    (alpha, beta), covariance = -fit.coefficients, fit.covariance
     method = f"walkers on the half-line, {len(_MEASURED_FLIPS)} x {repetitions} runs"
 
     def estimate(value: float, variance: float) -> Estimate:

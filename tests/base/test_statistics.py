@@ -1,13 +1,16 @@
 """Errors of measured numbers: each formula against one written out, and how often it holds."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from rmtheory.base import statistics
+from rmtheory.base.errors import InvalidInputError
 
 LISTS = st.lists(st.integers(0, 30), min_size=2, max_size=60)
 
@@ -100,3 +103,48 @@ def test_central_interval_ignores_outliers() -> None:
     assert statistics.central_half_width(values) == pytest.approx(1, abs=0.02)
     values[:20] = 1e9
     assert statistics.central_half_width(values) == pytest.approx(1, abs=0.03)
+
+
+def test_weighted_fit_against_numpy_and_written_out() -> None:
+    """Coefficients and covariance of polyfit; errors as each value is moved by its own error."""
+    rng = np.random.default_rng(5)
+    x, error = rng.uniform(1, 3, 9), rng.uniform(0.1, 2, 9)
+    y = 2 - x + 0.5 * x**2 + error * rng.normal(size=9)
+    fit = statistics.weighted_fit([1, x, x**2], y, error)
+    expected, covariance = np.polyfit(x, y, 2, w=1 / error, cov="unscaled")
+    np.testing.assert_allclose(fit.coefficients, expected[::-1], rtol=1e-9)
+    np.testing.assert_allclose(fit.covariance, covariance[::-1, ::-1], rtol=1e-8)
+    moved = [
+        statistics.weighted_fit([1, x, x**2], y + error * (np.arange(9) == i), error).coefficients
+        for i in range(9)
+    ]
+    np.testing.assert_allclose(
+        fit.errors**2, np.sum((np.array(moved) - fit.coefficients) ** 2, axis=0), rtol=1e-8
+    )
+    model = sum(c * x**k for k, c in enumerate(fit.coefficients))
+    chi2 = float(np.sum(((y - model) / error) ** 2))
+    assert (fit.chi2, fit.dof) == (pytest.approx(chi2), 6)
+    assert fit.p_value == pytest.approx(float(stats.chi2.sf(chi2, 6)))
+    # Errors stated too small by 10: the fit is the same, chi^2 100 times larger, and the factor
+    # of the errors takes it back, where they were right to begin with.
+    small = statistics.weighted_fit([1, x, x**2], y, error / 10)
+    assert small.scale * small.errors == pytest.approx(np.sqrt(chi2 / 6) * fit.errors)
+    # Units of a column change its coefficient alone, over many orders of magnitude.
+    far = statistics.weighted_fit([1, 1e12 * x, x**2], y, error)
+    assert far.coefficients * [1, 1e12, 1] == pytest.approx(fit.coefficients)
+
+
+@pytest.mark.parametrize(
+    ("columns", "values", "errors", "name"),
+    [
+        ([1, [1, 1, 1]], [1, 2, 3], 1, "columns"),
+        ([1, [1, 2]], [1, 2], [1, 0], "errors"),
+        ([1, [1, 2]], [1, math.nan], 1, "values"),
+        ([1, [1, 2], [1, 4]], [1, 2], 1, "columns"),
+    ],
+)
+def test_what_no_fit_determines_is_refused(
+    columns: list[Any], values: list[float], errors: Any, name: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=name):
+        statistics.weighted_fit(columns, values, errors)
