@@ -17,15 +17,18 @@ computes and not by ``import rmsim`` or a command's ``--help``.
 :func:`find_fixed_point`             a fixed point of each network, by six methods
 :func:`belief_propagation`           magnetisations and Bethe entropy of the fixed points
 :func:`enumerate_fixed_points`       every fixed point of a small network
+:func:`enumerate_samples`            how many fixed points each of many small networks has
 :func:`local_entropy_around`         entropy of the fixed points at a distance from one
 :func:`thresholds`                   coupling at which a method begins to find fixed points
 :func:`run_sweep`, :func:`collect`   many points of a grid, resumable: :class:`Sweep`, :class:`Grid`
 :func:`load_data`                    data sets by name, or from a file of your own
+:func:`synthetic`                    a data set of any size: noisy copies of random patterns
 :func:`train`, :func:`evaluate`      learning in the representation manifold: :class:`Plan`
 :class:`RMClassifier`                the same as a classifier of scikit-learn
 ===================================  ========================================================
 
-:class:`Status` says how a search ended. Specialists find more in the subpackages:
+:class:`Status` says how a search ended. Specialists find more in the subpackages, which need no
+import of their own (``rs.learning.preset``):
 :mod:`rmsim.couplings`, :mod:`rmsim.dynamics`, :mod:`rmsim.search`, :mod:`rmsim.enumeration`,
 :mod:`rmsim.sweep`, :mod:`rmsim.data`, :mod:`rmsim.learning`, :mod:`rmsim.studies`. What is in no
 ``__all__`` is private.
@@ -37,11 +40,21 @@ processes) and calls its physics only to compare, in :mod:`rmsim.studies.compare
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rmsim import couplings as couplings
+    from rmsim import data as data
+    from rmsim import dynamics as dynamics
+    from rmsim import enumeration as enumeration
+    from rmsim import learning as learning
+    from rmsim import search as search
+    from rmsim import studies as studies
+    from rmsim import sweep as sweep
+    from rmsim import tensors as tensors
     from rmsim.couplings import draw
     from rmsim.data.catalogue import load_data
-    from rmsim.data.dataset import Dataset, Samples
+    from rmsim.data.dataset import Dataset, Samples, synthetic
     from rmsim.dynamics.relaxation import relax
     from rmsim.dynamics.status import SearchResult, Status
+    from rmsim.enumeration.disorder import enumerate_samples
     from rmsim.enumeration.exhaustive import enumerate_fixed_points
     from rmsim.learning.estimator import RMClassifier
     from rmsim.learning.run_folder import Plan
@@ -64,9 +77,10 @@ else:
         {
             ".couplings": ["draw"],
             ".data.catalogue": ["load_data"],
-            ".data.dataset": ["Dataset", "Samples"],
+            ".data.dataset": ["Dataset", "Samples", "synthetic"],
             ".dynamics.relaxation": ["relax"],
             ".dynamics.status": ["SearchResult", "Status"],
+            ".enumeration.disorder": ["enumerate_samples"],
             ".enumeration.exhaustive": ["enumerate_fixed_points"],
             ".learning.estimator": ["RMClassifier"],
             ".learning.run_folder": ["Plan"],
@@ -82,6 +96,17 @@ else:
             ".sweep.workers": ["Local", "Serial"],
             "rmtheory.base.chain": ["Chain"],
         },
+        (
+            "couplings",
+            "data",
+            "dynamics",
+            "enumeration",
+            "learning",
+            "search",
+            "studies",
+            "sweep",
+            "tensors",
+        ),
     )
 
 __all__ = [
@@ -101,12 +126,14 @@ __all__ = [
     "collect",
     "draw",
     "enumerate_fixed_points",
+    "enumerate_samples",
     "evaluate",
     "find_fixed_point",
     "load_data",
     "local_entropy_around",
     "relax",
     "run_sweep",
+    "synthetic",
     "thresholds",
     "train",
 ]

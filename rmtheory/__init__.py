@@ -11,13 +11,16 @@ The front door; every name is imported when it is first used.
 ================================  ===========================================================
 :class:`Chain`                    the model: L core modules, J_D, lambda
 :func:`entropy`                   annealed entropy of the fixed points, S_a
+:func:`entropy_array`             the same for arrays of couplings, in float64
 :func:`mean_count`                mean number of fixed points of N neurons per layer, E[Z]
 :func:`second_moment_ratio`       E[Z^2]/E[Z]^2, for N neurons per layer or N -> infinity
 :func:`stability`                 stability of the replica-symmetric saddle point q = 0
+:func:`instability_root`          J_D at which one layer loses that stability
 :func:`local_entropy`             S_I and S_E at a distance d and y replicas
 :func:`ystar`                     y*(d) and S_I*(d), where S_E = 0
 :func:`curve`                     the same at many distances
 :func:`critical_coupling`         J_D or lambda at which the dense regions become connected
+:func:`monotonicity`              whether S_I*(d) rises everywhere, which decides on that
 :func:`phase_diagram`             both boundaries in the plane of J_D and lambda
 :func:`mean_field`                the dynamics as N -> infinity
 :func:`derive`                    derivations of the formulas by sympy
@@ -26,7 +29,8 @@ The front door; every name is imported when it is first used.
 
 Bad input raises :class:`InvalidInputError`, a solver without an answer :class:`NotConvergedError`,
 a formula that does not hold for the arguments :class:`OutsideValidityError`; all are
-:class:`RMError`. Specialists find more in the subpackages: :mod:`rmtheory.annealed`,
+:class:`RMError`. Specialists find more in the subpackages, which need no import of their own
+(``rt.replica.search_saddles``): :mod:`rmtheory.annealed`,
 :mod:`rmtheory.second_moment`, :mod:`rmtheory.replica`, :mod:`rmtheory.local_entropies`,
 :mod:`rmtheory.dynamics`, :mod:`rmtheory.symbolic`, :mod:`rmtheory.base`, :mod:`rmtheory.runtime`.
 What is in no ``__all__`` is private.
@@ -35,7 +39,17 @@ What is in no ``__all__`` is private.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rmtheory import annealed as annealed
+    from rmtheory import base as base
+    from rmtheory import dynamics as dynamics
+    from rmtheory import local_entropies as local_entropies
+    from rmtheory import plots as plots
+    from rmtheory import replica as replica
+    from rmtheory import runtime as runtime
+    from rmtheory import second_moment as second_moment
+    from rmtheory import symbolic as symbolic
     from rmtheory.annealed.mean_number import entropy, mean_count
+    from rmtheory.annealed.vectorised import entropy_array
     from rmtheory.base.chain import Chain
     from rmtheory.base.errors import (
         InvalidInputError,
@@ -50,8 +64,8 @@ if TYPE_CHECKING:
     from rmtheory.local_entropies.curves import curve
     from rmtheory.local_entropies.diagram import phase_diagram
     from rmtheory.local_entropies.points import local_entropy, ystar
-    from rmtheory.local_entropies.thresholds import critical_coupling
-    from rmtheory.replica.eigenvalues import stability
+    from rmtheory.local_entropies.thresholds import critical_coupling, monotonicity
+    from rmtheory.replica.eigenvalues import instability_root, stability
     from rmtheory.second_moment.large_n import second_moment_ratio
     from rmtheory.symbolic.topics import derive
 else:
@@ -61,6 +75,7 @@ else:
         __name__,
         {
             ".annealed.mean_number": ["entropy", "mean_count"],
+            ".annealed.vectorised": ["entropy_array"],
             ".base.chain": ["Chain"],
             ".base.errors": [
                 "InvalidInputError",
@@ -75,11 +90,22 @@ else:
             ".local_entropies.curves": ["curve"],
             ".local_entropies.diagram": ["phase_diagram"],
             ".local_entropies.points": ["local_entropy", "ystar"],
-            ".local_entropies.thresholds": ["critical_coupling"],
-            ".replica.eigenvalues": ["stability"],
+            ".local_entropies.thresholds": ["critical_coupling", "monotonicity"],
+            ".replica.eigenvalues": ["instability_root", "stability"],
             ".second_moment.large_n": ["second_moment_ratio"],
             ".symbolic.topics": ["derive"],
         },
+        (
+            "annealed",
+            "base",
+            "dynamics",
+            "local_entropies",
+            "plots",
+            "replica",
+            "runtime",
+            "second_moment",
+            "symbolic",
+        ),
     )
 
 __all__ = [
@@ -96,9 +122,12 @@ __all__ = [
     "curve",
     "derive",
     "entropy",
+    "entropy_array",
+    "instability_root",
     "local_entropy",
     "mean_count",
     "mean_field",
+    "monotonicity",
     "phase_diagram",
     "second_moment_ratio",
     "stability",

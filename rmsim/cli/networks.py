@@ -69,7 +69,7 @@ _RELAX_MEANING = {
 def relax_command(
     n: io.SizeOption = None,
     *,
-    model: io.ChainOptions,
+    model: io.FiniteChainOptions,
     rho: RhoOption = "1",
     symmetric: SymmetricOption = False,
     update: UpdateOption = "synchronous",
@@ -195,7 +195,7 @@ _ENUMERATE_MEANING = {
 def enumerate_command(
     n: io.SizeOption = None,
     *,
-    model: io.ChainOptions,
+    model: io.FiniteChainOptions,
     samples: SamplesOption = None,
     seed: SeedOption = "0",
     jobs: JobsOption = "1",
@@ -354,7 +354,7 @@ def solve_command(
     ] = "rbp",
     n: io.SizeOption = None,
     *,
-    model: io.ChainOptions,
+    model: io.FiniteChainOptions,
     dr: DrOption = None,
     r0: R0Option = None,
     eta: EtaOption = None,
@@ -479,7 +479,7 @@ def local_entropy_command(
     around: Annotated[str | None, typer.Option("--around", hidden=True)] = None,
     n: io.SizeOption = None,
     *,
-    model: io.ChainOptions,
+    model: io.FiniteChainOptions,
     d: Annotated[str, option("--d", "VALUES", "Distances for the table.")] = ".02,.05,.1,.2",
     gamma: Annotated[
         str, option("--gamma", "VALUES", "Fields to scan: a,b,c or start:stop:count.")

@@ -95,7 +95,7 @@ StatesOption = Annotated[
 
 def make_network(
     n: str | None,
-    model: io.ChainOptions,
+    model: io.FiniteChainOptions,
     *,
     rho: str = "1",
     symmetric: bool = False,

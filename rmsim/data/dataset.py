@@ -209,7 +209,8 @@ def synthetic(
 
     Examples
     --------
-    >>> data = synthetic(classes=3, width=5, train=6, test=3, flips=0)
+    >>> import rmsim as rs
+    >>> data = rs.synthetic(classes=3, width=5, train=6, test=3, flips=0)
     >>> data.train.labels.tolist()
     [0, 1, 2, 0, 1, 2]
     >>> bool((data.train.inputs[:3] == data.train.inputs[3:]).all())

@@ -90,8 +90,8 @@ def enumerate_samples(
 
     Examples
     --------
-    >>> from rmtheory.base.chain import Chain
-    >>> enumerate_samples(Network(10, Chain(1, jd=0.5)), 4, seed=0).counts.shape
+    >>> import rmsim as rs
+    >>> rs.enumerate_samples(rs.Network(10, rs.Chain(1, jd=0.5)), 4, seed=0).counts.shape
     (4,)
     """
     wanted = checks.integer("samples", samples, 1)

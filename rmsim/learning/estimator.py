@@ -158,7 +158,10 @@ class RMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # skl
             raise InvalidInputError("readout", self.readout, f"one of {', '.join(_READOUTS)}")
         if len(classes) < 2:
             raise InvalidInputError("y", f"the one class {classes[0]}", "of 2 classes or more")
-        settings = {} if self.settings is None else dict(self.settings)
+        if not isinstance(self.settings, Mapping | None):
+            allowed = "a dict of parameters, such as {'jd': 0.3}, or None"
+            raise InvalidInputError("settings", self.settings, allowed)
+        settings = dict(self.settings or {})
         for name in {"n", "classes"} & set(settings):
             allowed = "another parameter: n is one of the classifier, classes come from y"
             raise InvalidInputError("settings", name, allowed)

@@ -500,8 +500,9 @@ class Parameters:
         grouped: dict[str, dict[str, Any]] = {name: {} for name in _GROUPS}
         for name, value in dict(values).items():
             if name not in SETTINGS:
-                known = ", ".join(sorted(SETTINGS))
-                raise InvalidInputError("parameter", str(name), f"one of {known}")
+                raise InvalidInputError(
+                    "parameter", str(name), f"a parameter that exists{_nearest(str(name))}"
+                )
             group, own = SETTINGS[name]
             grouped[group][own] = value
         return cls(**{name: kind(**grouped[name]) for name, kind in _GROUPS.items()})
@@ -640,9 +641,13 @@ def _nearest(key: str) -> str:
     --------
     >>> _nearest("warm-up")
     ", such as warmup ('rmsim presets NAME' lists all)"
+    >>> _nearest("lam")
+    ", such as lam_left or lam_right or lambda_x ('rmsim presets NAME' lists all)"
     """
     known = [name for name in SETTINGS if name != "n"]
-    near = difflib.get_close_matches(key.lower(), known, n=3)
+    # lam is meant for lam_left, not for clamped, which happens to share more letters with it.
+    near = [name for name in known if name.startswith(key.lower())][:3] if key else []
+    near = near or difflib.get_close_matches(key.lower(), known, n=3, cutoff=0.7)
     such = f", such as {' or '.join(near)}" if near else ""
     return f"{such} ('rmsim presets NAME' lists all)"
 

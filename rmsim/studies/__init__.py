@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rmsim.studies import compare as compare
+    from rmsim.studies import plots as plots
     from rmsim.studies.attractor_paths import (
         Curvature,
         Displacement,
@@ -54,6 +56,7 @@ else:
             ],
             ".trained_networks": ["benchmark", "trained"],
         },
+        ("compare", "plots"),
     )
 
 __all__ = [

@@ -47,7 +47,8 @@ def entropy_array(
 
     Examples
     --------
-    >>> value, error = entropy_array(2, jd=0.0, lam_left=[0.0, 0.5])
+    >>> import rmtheory as rt
+    >>> value, error = rt.entropy_array(2, jd=0.0, lam_left=[0.0, 0.5])
     >>> [f"{v:.12f}" for v in value]
     ['0.000000000000', '0.068414255211']
     """

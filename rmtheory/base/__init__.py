@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rmtheory.base import statistics as statistics
     from rmtheory.base.chain import Chain
     from rmtheory.base.errors import (
         InvalidInputError,
@@ -34,6 +35,7 @@ else:
             ".gaussian": ["P", "log_P", "log_n", "n", "r"],
             ".lazy": ["lazy_exports"],
         },
+        ("statistics",),
     )
 
 __all__ = [

@@ -38,7 +38,7 @@ def _option(name: str, text: str, metavar: str = "NUMBER") -> Any:
 
 
 def mean_field_command(
-    layers: io.LayersOption = "1",
+    layers: io.FiniteLayersOption = "1",
     jd: io.JdOption = None,
     lam: io.LamOption = None,
     lam_left: io.LamLeftOption = None,

@@ -102,9 +102,11 @@ def monotonicity(
 
     Examples
     --------
-    >>> from rmtheory import Chain
-    >>> print(monotonicity(Chain(1, 0.1)).verdict, "/", monotonicity(Chain(1, 0.06)).verdict)
-    monotone / not monotone
+    >>> import rmtheory as rt
+    >>> for jd in (0.1, 0.06):
+    ...     print(rt.monotonicity(rt.Chain(1, jd)).verdict)
+    monotone
+    not monotone
     """
     model = functional(chain)
     d_max = model.d_max if d_max is None else d_max

@@ -108,7 +108,8 @@ def instability_root(digits: int = 15, *, tier: Tier | None = None) -> Estimate:
 
     Examples
     --------
-    >>> print(instability_root(digits=15))
+    >>> import rmtheory as rt
+    >>> print(rt.instability_root(digits=15))
     -0.178357650045906 ± 6e-16
     """
     digits = checks.digits(digits)

@@ -29,6 +29,9 @@ LayersOption = Annotated[
     str,
     typer.Option("--layers", "-L", metavar="L", help="Number of core modules: 1, 2, ... or inf."),
 ]
+FiniteLayersOption = Annotated[
+    str, typer.Option("--layers", "-L", metavar="L", help="Number of core modules: 1, 2, ...")
+]
 JdOption = Annotated[str | None, typer.Option("--jd", metavar="NUMBER", help="Self-coupling J_D.")]
 LamOption = Annotated[
     str | None, typer.Option("--lam", metavar="NUMBER", help="Coupling to both neighbours.")
@@ -268,3 +271,10 @@ class ChainOptions:
         lambdas = {"lam": self.lam, "lam_left": self.lam_left, "lam_right": self.lam_right}
         refuse_lambda_of_one_layer(self.layers, **lambdas)
         return Chain(self.layers, self.jd, **lambdas)
+
+
+@dataclass(frozen=True)
+class FiniteChainOptions(ChainOptions):
+    """The same for networks, which have a finite number of layers."""
+
+    layers: FiniteLayersOption = "1"

@@ -68,12 +68,22 @@ def test_table_imports_for_type_checkers_and_all_agree(package: str) -> None:
     typed = {
         (alias.name, node.module)
         for node in branch.body
-        if isinstance(node, ast.ImportFrom)
+        if isinstance(node, ast.ImportFrom) and node.module != package
+        for alias in node.names
+    }
+    subpackages = {
+        alias.name
+        for node in branch.body
+        if isinstance(node, ast.ImportFrom) and node.module == package
         for alias in node.names
     }
     (call,) = (node.value for node in branch.orelse if isinstance(node, ast.Assign))
     assert isinstance(call, ast.Call)
     table = ast.literal_eval(call.args[1])
+    assert subpackages == {name for more in call.args[2:] for name in ast.literal_eval(more)}
+    assert subpackages <= set(dir(module))
+    for name in subpackages:
+        assert isinstance(getattr(module, name), types.ModuleType)
     lazy = {
         (name, package + home if home.startswith(".") else home)
         for home, names in table.items()

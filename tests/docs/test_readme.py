@@ -5,8 +5,12 @@ import doctest
 import importlib
 import io
 import itertools
+import os
 import re
 import shlex
+import subprocess
+import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -141,19 +145,49 @@ def test_pages_do_not_speak_of_somebodys_machine() -> None:
         assert "../shared" not in text, page.name
 
 
-#: Modules that are public as such; everything else is public through a package's ``__all__``.
-_MODULES = {"rmtheory.base.statistics", "rmsim.tensors", "rmsim.studies.compare"}
-
-
-def test_pages_import_public_names_only() -> None:
-    pattern = re.compile(r"^(?:>>> )?from (rm(?:theory|sim)[\w.]*) import (.*)$", re.MULTILINE)
-    seen = 0
+def test_pages_import_the_front_doors_only_and_use_public_names() -> None:
+    """That is rt and rs, and what their packages have in ``__all__``."""
+    imports = re.compile(
+        r"^(?:>>> |\.\.\. )?\s*((?:from|import) rm(?:theory|sim)\b.*)$", re.MULTILINE
+    )
+    used = re.compile(r"\b(rt|rs)((?:\.[a-z_]+)*)\.(\w+)\(")
+    doors = {"rt": "rmtheory", "rs": "rmsim"}
+    names = 0
     # The page for developers shows how files inside import each other.
     for page in (page for page in PAGES if page.name != "architecture.md"):
-        for module, names in pattern.findall(page.read_text("utf-8")):
-            package = importlib.import_module(module)
-            assert hasattr(package, "__path__") or module in _MODULES, f"{page.name}: {module}"
-            for name in names.split(", "):
-                assert name in package.__all__, f"{page.name}: {module}.{name}"
-                seen += 1
-    assert seen > 10
+        code = "\n".join((*_blocks(page, "pycon"), *_blocks(page, "python")))
+        for line in imports.findall(code):
+            assert line in ("import rmtheory as rt", "import rmsim as rs"), f"{page.name}: {line}"
+        for door, packages, name in used.findall(code):
+            value: object = importlib.import_module(doors[door])
+            for one in (part for part in packages.split(".") if part):
+                if isinstance(value, types.ModuleType) and one not in value.__all__:
+                    value = importlib.import_module(f"{value.__name__}.{one}")
+                else:
+                    value = getattr(value, one)
+            if isinstance(value, types.ModuleType):
+                assert name in value.__all__, f"{page.name}: {value.__name__}.{name}"
+                names += 1
+    assert names > 60
+
+
+def test_the_sweep_of_the_cluster_page_runs_as_a_script(tmp_path: Path) -> None:
+    files = {
+        block.split()[1]: block
+        for block in _blocks(ROOT / "docs" / "cluster.md", "python")
+        if block.startswith("# ")
+    }
+    for name, code in files.items():
+        (tmp_path / name).write_text(code, "utf-8")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(tmp_path)))}
+    ended = subprocess.run(
+        [sys.executable, "sweep.py"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "0.8" in ended.stdout
+    assert len(list((tmp_path / "results/mine/points").iterdir())) == 6

@@ -69,7 +69,7 @@ def test_phases_that_settle_are_told_from_those_that_never_do() -> None:
 
 
 def test_what_is_no_parameter_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="parameter must be one of"):
+    with pytest.raises(InvalidInputError, match="parameter must be a parameter that exists"):
         trained({**POINT, "lambda_z": 1.0}, 0)
     plan = plan_of(POINT, 0)
     data = plan.data(load(plan.dataset))
