@@ -10,7 +10,8 @@ and pairs of fixed points that agree on the patterns n_sigma number on average
 Divided by E[Z], the pairs at a distance are the neighbours of a typical (planted) fixed point.
 
 The dynamics is held against its theory for N -> infinity (docs: Theory of the dynamics): the flip
-rate f(t) of networks (:func:`flip_rates`), and where a relaxation ended (:func:`mean_field_of`).
+averages of networks (:func:`network_averages`), and where a relaxation ended
+(:func:`mean_field_of`).
 This is the only module of the simulator that calls the physics of :mod:`rmtheory`.
 """
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +31,7 @@ from rmtheory.base import checks
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import InvalidInputError, OutsideValidityError
 from rmtheory.base.statistics import standard_error
-from rmtheory.dynamics.averages import LEAST_TRAJECTORIES, mean_field
+from rmtheory.dynamics.averages import LEAST_TRAJECTORIES, MeanField, mean_field
 from rmtheory.dynamics.bound import convergence_bound as theory_convergence_bound
 from rmtheory.second_moment import finite_ratio
 from rmtheory.second_moment.agreement import (
@@ -46,14 +48,15 @@ if TYPE_CHECKING:  # torch, which the exact averages do without
     from rmsim.network import Network
 
 __all__ = [
+    "NetworkAverages",
     "annealed_entropy",
     "convergence_bound",
-    "flip_rates",
     "log_mean_count",
     "mean_count",
     "mean_count_unit_variance",
     "mean_field_of",
     "neighbours",
+    "network_averages",
     "pairs",
     "second_moment_ratio",
 ]
@@ -168,7 +171,27 @@ def pairs(chain: Chain, n: int) -> Array | None:
 # The dynamics.
 
 
-def flip_rates(
+@dataclass(frozen=True, eq=False)
+class NetworkAverages:
+    """What :class:`rmtheory.dynamics.averages.MeanField` predicts, measured in networks.
+
+    Parameters
+    ----------
+    flip_rate, overlap_with_start : array, (samples, starts, sweeps)
+        After sweep t = 1, 2, ...
+    never_moved : array, (samples, starts)
+        Fraction of neurons that no sweep flipped.
+    margins : array, (samples, starts, levels)
+        Quantiles of s h after the last sweep, at the levels of the theory.
+    """
+
+    flip_rate: Array
+    overlap_with_start: Array
+    never_moved: Array
+    margins: Array
+
+
+def network_averages(
     network: Network,
     sweeps: int,
     *,
@@ -176,8 +199,8 @@ def flip_rates(
     starts: int = 1,
     p: float = 1.0,
     seed: int = 0,
-) -> Array:
-    """Fraction of neurons that each sweep flips, from random states, (samples, starts, sweeps).
+) -> NetworkAverages:
+    """Averages of networks over the sweeps from random states.
 
     The networks, starts and masks are those of :func:`rmsim.relax` with the same seed. Starts in
     one network are not independent: errors are to be taken over samples.
@@ -185,7 +208,7 @@ def flip_rates(
     Examples
     --------
     >>> from rmsim.network import Network
-    >>> rates = flip_rates(Network(200, Chain(1, 1.5)), 30, samples=2)
+    >>> rates = network_averages(Network(200, Chain(1, 1.5)), 30, samples=2).flip_rate
     >>> rates.shape, bool(rates[..., 0].min() > 0.02), float(rates[..., -1].max())
     ((2, 1, 30), True, 0.0)
     """
@@ -197,24 +220,35 @@ def flip_rates(
     count = checks.integer("sweeps", sweeps, 1)
     each = checks.integer("starts", starts, 1)
     probability = checked_p(p)
-    rates = np.empty((checks.integer("samples", samples, 1), each, count))
+    shape = (checks.integer("samples", samples, 1), each)
+    rates, overlaps = (np.empty((*shape, count)) for _ in range(2))
+    resting, margins = np.empty(shape), np.empty((*shape, len(MeanField.margin_levels)))
     parts = drawn_in_parts(
         network, samples, seed, starts=each, dtype=torch.float32, device=torch.device("cpu")
     )
     for couplings, some in parts:
         s = random_starts(seed, some, each, network.layers, network.n).to(couplings.dtype)
         up, h = s > 0, torch.empty_like(s)
+        start, moved = up.clone(), torch.zeros_like(up)
         keys, mask = None, None
         if probability < 1:
             keys, mask = mask_keys(seed, some, each), torch.empty_like(up)
+        here = slice(some.start, some.stop)
         for sweep in range(count):
             before = up.clone()
             if keys is not None and mask is not None:
                 fill_mask(keys, sweep + 1, probability, mask)
             sweep_(couplings, s, up, h, "synchronous", mask=mask)
-            flipped = up.bitwise_xor(before).flatten(2).double().mean(-1)
-            rates[some.start : some.stop, :, sweep] = flipped.numpy()
-    return rates
+            flipped = up.bitwise_xor(before)
+            moved |= flipped
+            rates[here, :, sweep] = flipped.flatten(2).double().mean(-1).numpy()
+            differ = up.bitwise_xor(start).flatten(2).double().mean(-1)
+            overlaps[here, :, sweep] = 1 - 2 * differ.numpy()
+        resting[here] = 1 - moved.flatten(2).double().mean(-1).numpy()
+        stability = (couplings.field(s) * s).flatten(2).numpy()
+        quantiles = np.quantile(stability, MeanField.margin_levels, axis=-1)
+        margins[here] = np.moveaxis(quantiles, 0, -1)
+    return NetworkAverages(rates, overlaps, resting, margins)
 
 
 #: Sweeps and trajectories of a prediction: about a CPU-second for one layer.
@@ -232,7 +266,14 @@ def mean_field_of(network: Network, result: SearchResult) -> dict[str, Any]:
     - ``unstable_fraction``, the neurons that disagree with their field in states that reached no
       fixed point; the theory is the stationary value, and None where it tends to 0.
 
-    Corrections of order 1/N are part of the difference. ``theory_reason`` says why there is no
+    The theory is that of all states at a given sweep. What is measured is selected: states that
+    stopped within the cap, or did not, at a sweep that depends on the path itself. At finite N this
+    moves both numbers by about the spread between states, of order :math:`N^{-1/2}`. Where a part
+    of the states was left out the prediction has that spread as an error besides its own:
+    :math:`(N L)^{-1/2}` for the overlap, and :math:`\sqrt{6 u/(N L)}` for the unstable fraction u,
+    the number of flips having some six times the variance of a Poisson number; where none was, 1/N.
+    So a score near 0 says that nothing contradicts the theory. Its test is made without selection,
+    by :func:`network_averages`. ``theory_reason`` says why there is no
     prediction, where there is none: the theory is that of independent :math:`J_{ij}` and
     :math:`J_{ji}`, all neurons updated at once or under a mask.
     """
@@ -247,9 +288,10 @@ def mean_field_of(network: Network, result: SearchResult) -> dict[str, Any]:
     unstable = result.unsatisfied.numpy() / (network.n * network.layers)
     cyclic = result.ended(Status.CYCLE).numpy()
     active = ~result.ended(Status.FIXED_POINT).numpy()
+    chosen = {"overlap_with_start": ~cyclic, "unstable_fraction": active}
     measured = {
-        "overlap_with_start": _over_networks(overlap, ~cyclic),
-        "unstable_fraction": _over_networks(unstable, active),
+        "overlap_with_start": _over_networks(overlap, chosen["overlap_with_start"]),
+        "unstable_fraction": _over_networks(unstable, chosen["unstable_fraction"]),
     }
     reason = _outside(network, str(result.settings["update"]))
     theory: dict[str, tuple[float, float] | None] = dict.fromkeys(measured)
@@ -259,16 +301,29 @@ def mean_field_of(network: Network, result: SearchResult) -> dict[str, Any]:
         except InvalidInputError as refused:  # couplings or sweeps that the theory does not take
             reason = str(refused)
     document: dict[str, Any] = {}
+    size = network.n * network.layers
     for name, value in measured.items():
         expected = theory[name]
         document[name], document[f"{name}_error"] = value or (None, None)
         document[f"theory_{name}"], document[f"theory_{name}_error"] = expected or (None, None)
         score = None
         if value is not None and expected is not None and value[1] is not None:
-            score = (value[0] - expected[0]) / math.hypot(value[1], expected[1])
+            spread = 1 / size if chosen[name].all() else _spread(name, expected[0], size)
+            score = (value[0] - expected[0]) / math.hypot(value[1], expected[1], spread)
         document[f"{name}_z_score"] = score
     document["theory_reason"] = reason
     return document
+
+
+#: Variance of the number of flips in a sweep of a chaotic network, over that of a Poisson number:
+#: 5 to 8 (docs: Theory of the dynamics, A network of N neurons).
+_CLUSTERED = 6.0
+
+
+def _spread(name: str, expected: float, size: int) -> float:
+    """Deviation between states of `size` neurons, by which selected ones may differ from all."""
+    variance = _CLUSTERED * max(expected, 1 / size) if name == "unstable_fraction" else 1.0
+    return math.sqrt(variance / size)
 
 
 def _over_networks(values: Array, chosen: Array) -> tuple[float, float | None] | None:
@@ -318,7 +373,11 @@ def _predicted(
         error = float(theory.overlap_with_start.error[min(int(np.median(ended)), sweeps) - 1])
         drift = float(np.mean(ended > sweeps)) * abs(float(c[sweeps] - c[sweeps // 2]))
         value = float(c[np.minimum(ended, sweeps)].mean())
-        overlap = value, math.hypot(error, drift)
+        # The sweep at which a state stopped depends on its path: C(t, 0) over these sweeps.
+        early, late = (
+            c[np.minimum(np.quantile(ended, q).astype(int), sweeps)] for q in (0.25, 0.75)
+        )
+        overlap = value, math.hypot(error, drift, float(early - late) / 2)
     unstable = None
     if theory.flip_rate_late is not None:
         late = theory.flip_rate_late

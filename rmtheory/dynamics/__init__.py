@@ -6,15 +6,15 @@ if TYPE_CHECKING:
     from rmtheory.dynamics.averages import MeanField, Series, mean_field
     from rmtheory.dynamics.bound import ConvergenceBound, convergence_bound, jd_for_failure
     from rmtheory.dynamics.exact_steps import FirstSteps, first_steps
+    from rmtheory.dynamics.finite_size import StoppingLaw, half_point, stopping_law
     from rmtheory.dynamics.freezing import (
         FlipRateCurve,
         FreezingPoint,
-        StoppingLaw,
+        fitted_curve,
         flip_rate_curve,
         freezing_point,
-        half_point,
-        stopping_law,
     )
+    from rmtheory.dynamics.perturbation import Displacement, displacement
     from rmtheory.dynamics.stationary_state import Stationary, overshoot, stationary
     from rmtheory.dynamics.two_phases import Presentation, overlap_of_phases
 else:
@@ -26,15 +26,15 @@ else:
             ".averages": ["MeanField", "Series", "mean_field"],
             ".bound": ["ConvergenceBound", "convergence_bound", "jd_for_failure"],
             ".exact_steps": ["FirstSteps", "first_steps"],
+            ".finite_size": ["StoppingLaw", "half_point", "stopping_law"],
             ".freezing": [
                 "FlipRateCurve",
                 "FreezingPoint",
-                "StoppingLaw",
+                "fitted_curve",
                 "flip_rate_curve",
                 "freezing_point",
-                "half_point",
-                "stopping_law",
             ],
+            ".perturbation": ["Displacement", "displacement"],
             ".stationary_state": ["Stationary", "overshoot", "stationary"],
             ".two_phases": ["Presentation", "overlap_of_phases"],
         },
@@ -42,6 +42,7 @@ else:
 
 __all__ = [
     "ConvergenceBound",
+    "Displacement",
     "FirstSteps",
     "FlipRateCurve",
     "FreezingPoint",
@@ -51,7 +52,9 @@ __all__ = [
     "Stationary",
     "StoppingLaw",
     "convergence_bound",
+    "displacement",
     "first_steps",
+    "fitted_curve",
     "flip_rate_curve",
     "freezing_point",
     "half_point",

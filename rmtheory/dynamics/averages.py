@@ -1,18 +1,24 @@
 r"""Averages of the effective process over time: flip rate, correlations, margins at the end.
 
-.. math:: f(t) = \frac{1 - C(t, t-1)}{2}, \qquad C(t, 0) = \langle s(t) s(0) \rangle,
+.. math:: f(t) = \frac{1 - C(t, t-1)}{2}, \qquad C(t, t') = \langle s(t) s(t') \rangle,
 
 and the fraction of neurons that disagree with their field,
-of which a mask updates a part p only. Every number is the mean over independent batches of copies
-(:mod:`rmtheory.dynamics.process`); its error has the spread between batches and, where batches of
-half the size differ by more than they scatter, that difference: the bias of order 1/M that a
-measured C brings.
+of which a mask updates a part p only. Where f falls, its local exponent over a factor of two in
+time is
+
+.. math:: a(t) = \log_2 \frac{\sum_{t \le t' < 2t} f(t')}{\tfrac12 \sum_{2t \le t' < 4t} f(t')} ,
+
+a for a power law :math:`f \propto t^{-a}` whatever t. Every number is the mean over independent
+batches of copies (:mod:`rmtheory.dynamics.process`); its error has the spread between batches and,
+where batches of half the size differ by more than they scatter, that difference: the bias of order
+1/M that a measured C brings.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +27,7 @@ from rmtheory.base import checks
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.base.estimate import Estimate, Tier
+from rmtheory.base.statistics import mean, mean_of_rows
 from rmtheory.dynamics.process import Process
 
 Floats = NDArray[np.float64]
@@ -28,10 +35,14 @@ Floats = NDArray[np.float64]
 LEAST_TRAJECTORIES = 1000
 #: Batches of the full and of half the size.
 _BATCHES, _HALVES = 8, 4
+#: Errors by which a flip rate falls, or is above 0.
+_FALLS = 2.5
 #: Bytes of normal numbers that one batch may keep.
 _MOST_BYTES = 400 * 2**20
 #: Beyond this the triangular solves, of order sweeps^3, take longer than the sampling.
 MOST_SWEEPS = 4000
+#: All pairs of times are kept up to this many sweeps: 8 MB per batch.
+MOST_CORRELATED = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +74,16 @@ class MeanField:
     never_moved : Estimate
         Fraction of neurons that no sweep flipped.
     flip_rate_late : Estimate or None
-        Mean of f over the last half of the sweeps; None if it still falls.
+        Mean of f over the last half of the sweeps; None if it still falls, or if its error does
+        not tell it from 0.
     reason : str
         Why there is no `flip_rate_late`, otherwise empty.
     margins : Series, (quantiles)
-        Quantiles of s h at the last sweep, at `margin_levels`.
+        Quantiles of s h after the last sweep, at `margin_levels`; positive in a fixed point.
+    exponents : Series, (windows)
+        Local exponents a(t) at t = 1, 2, 4, ..., as long as every batch has flips up to 4 t.
+    correlation : Series, (sweeps + 1, sweeps + 1), or None
+        C(t, t') from t = 0 on, mean over the layers, where it was asked for.
     """
 
     chain: Chain
@@ -81,14 +97,21 @@ class MeanField:
     flip_rate_late: Estimate | None
     reason: str
     margins: Series
+    exponents: Series
+    correlation: Series | None = None
 
     #: Levels of `margins`.
-    margin_levels = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95)
+    margin_levels: ClassVar[tuple[float, ...]] = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
     @property
     def sweeps(self) -> int:
         """The number of sweeps."""
         return len(self.flip_rate.value)
+
+    @property
+    def exponent_times(self) -> tuple[int, ...]:
+        """The t = 1, 2, 4, ... of `exponents`."""
+        return tuple(2**k for k in range(len(self.exponents.value)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +121,7 @@ class _Batch:
     unstable: Floats
     never_moved: float
     margins: Floats
+    correlation: Floats | None
 
 
 def mean_field(
@@ -107,6 +131,7 @@ def mean_field(
     p: float = 1.0,
     trajectories: int = 100_000,
     seed: int = 0,
+    correlation: bool = False,
 ) -> MeanField:
     r"""Return the averages of the dynamics for N -> infinity over `sweeps` sweeps.
 
@@ -122,6 +147,8 @@ def mean_field(
         Copies of the effective process, at least 1000.
     seed : int
         The same seed gives the same numbers.
+    correlation : bool
+        Whether to return C(t, t') for all pairs of times, for at most 1000 sweeps.
 
     Examples
     --------
@@ -136,11 +163,15 @@ def mean_field(
     seed = checks.integer("seed", seed, 0)
     rate = update_probability(p)
     chain.refuse_beyond(1e6)
+    if correlation and sweeps > MOST_CORRELATED:
+        raise InvalidInputError("sweeps", sweeps, f"at most {MOST_CORRELATED} with C(t, t')")
     size = min(math.ceil(trajectories / _BATCHES), max(64, _MOST_BYTES // (4 * sweeps * layers)))
     count = math.ceil(trajectories / size)
     children = np.random.SeedSequence(seed).spawn(count + _HALVES)
-    whole = [_run(chain, sweeps, rate, size, one) for one in children[:count]]
-    half = [_run(chain, sweeps, rate, max(1, size // 2), one) for one in children[count:]]
+    whole = [_run(chain, sweeps, rate, size, one, correlation) for one in children[:count]]
+    half = [
+        _run(chain, sweeps, rate, max(1, size // 2), one, correlation) for one in children[count:]
+    ]
     method = f"effective process, {count} x {size} trajectories"
 
     def series(name: str) -> Series:
@@ -164,6 +195,8 @@ def mean_field(
         late,
         reason,
         series("margins"),
+        _exponents([one.flips for one in whole], method),
+        series("correlation") if correlation else None,
     )
 
 
@@ -176,34 +209,61 @@ def update_probability(p: object) -> float:
 
 
 def _run(
-    chain: Chain, sweeps: int, p: float, size: int, sequence: np.random.SeedSequence
+    chain: Chain,
+    sweeps: int,
+    p: float,
+    size: int,
+    sequence: np.random.SeedSequence,
+    correlation: bool,
 ) -> _Batch:
     generator = np.random.default_rng(sequence)
     layers = chain.finite_layers
     start = (2 * generator.integers(0, 2, (layers, size), dtype=np.int8) - 1).astype(np.int8)
-    process = Process(chain.jd, chain.lam_left, chain.lam_right, start, sweeps, generator)
+    # One sweep more than asked for: the field that the last state feels.
+    process = Process(chain.jd, chain.lam_left, chain.lam_right, start, sweeps + 1, generator)
     flips, overlaps, unstable = (np.empty(sweeps) for _ in range(3))
     moved = np.zeros(start.shape, dtype=bool)
-    for t in range(sweeps):
+    pairs = np.empty((sweeps + 1, sweeps + 1)) if correlation else None
+    for t in range(sweeps + 1):
         before = process.s
-        unstable[t] = process.sweep(p=p).mean()
+        disagree = process.sweep(p=p)
+        if pairs is not None:
+            pairs[t, : t + 1] = pairs[: t + 1, t] = process.correlation.mean(axis=0)
+        if t == sweeps:
+            margins = np.quantile(process.h * before, MeanField.margin_levels)
+            break
+        unstable[t] = disagree.mean()
         changed = process.s != before
         moved |= changed
         flips[t] = changed.mean()
         overlaps[t] = (process.s * start).mean(dtype=np.float64)
-    margins = np.quantile(process.h * process.s, MeanField.margin_levels)
-    return _Batch(flips, overlaps, unstable, float(1 - moved.mean()), margins)
+    return _Batch(flips, overlaps, unstable, float(1 - moved.mean()), margins, pairs)
 
 
 def _combined(whole: Floats, half: Floats) -> tuple[Floats, Floats]:
     """Return mean and error of the batches: their scatter, and the bias seen in half batches."""
-    value = whole.mean(axis=0)
-    variance = whole.var(axis=0, ddof=1) / len(whole)
+    value, deviation = mean_of_rows(whole)
     # Half the size, twice the variance per batch.
-    scatter = variance + half.var(axis=0, ddof=1) / len(half)
-    bias = np.maximum((half.mean(axis=0) - value) ** 2 - 4 * scatter, 0)
+    middle, its = mean_of_rows(half)
+    bias = np.maximum((middle - value) ** 2 - 4 * (deviation**2 + its**2), 0)
     # No error is exactly 0, not even where all batches agree.
-    return value, np.sqrt(np.maximum(variance + bias, 0.0)) + 1e-12
+    return value, np.sqrt(deviation**2 + bias) + 1e-12
+
+
+def _exponents(flips: list[Floats], method: str) -> Series:
+    """Local exponents of f at t = 1, 2, 4, ...; the last window ends before 4 t."""
+    rates, rows, t = np.array(flips), [], 1
+    while 4 * t - 1 <= rates.shape[1]:
+        earlier = rates[:, t - 1 : 2 * t - 1].mean(axis=1)
+        later = rates[:, 2 * t - 1 : 4 * t - 1].mean(axis=1)
+        if not np.all(later > 0):
+            break
+        rows.append(np.log2(earlier / later))
+        t *= 2
+    if not rows:
+        return Series(np.empty(0), np.empty(0), method)
+    value, error = mean_of_rows(np.array(rows).T)
+    return Series(value, error, method)
 
 
 def _late(whole: list[Floats], half: list[Floats], method: str) -> tuple[Estimate | None, str]:
@@ -217,12 +277,18 @@ def _late(whole: list[Floats], half: list[Floats], method: str) -> tuple[Estimat
         )
 
     earlier, later = window(whole, 0.5, 0.75), window(whole, 0.75, 1)
-    fall = earlier - later
-    error = float(fall.std(ddof=1)) / math.sqrt(len(fall))
-    if fall.mean() > 3 * error:
+    fall = mean(earlier - later)
+    if fall.value > _FALLS * fall.error:
         return None, (
             f"the flip rate still falls, from {earlier.mean():.4g} in the third quarter of the "
             f"sweeps to {later.mean():.4g} in the fourth: more sweeps are needed, or it tends to 0"
         )
-    value, deviation = _combined(window(whole, 0.5, 1), window(half, 0.5, 1))
-    return Estimate(float(value), float(deviation), Tier.ESTIMATED, method), ""
+    value, deviation = (float(x) for x in _combined(window(whole, 0.5, 1), window(half, 0.5, 1)))
+    # A fall that the scatter hides is still possible.
+    error = math.hypot(deviation, max(fall.value, 0.0))
+    if value < _FALLS * error:
+        return None, (
+            f"the flip rate of the last half of the sweeps, {value:.2g} with an error of "
+            f"{error:.1g}, is not told from 0: more trajectories are needed"
+        )
+    return Estimate(value, error, Tier.ESTIMATED, method), ""

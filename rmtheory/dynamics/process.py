@@ -55,6 +55,10 @@ class _Field:
         self._copies, self._generator = copies, generator
         self.time = 0
 
+    def reseed(self, generator: np.random.Generator) -> None:
+        """Draw from `generator` from now on."""
+        self._generator = generator
+
     def draw(self, s: Spins) -> tuple[NDArray[np.float32], Floats]:
         """Return phi(t) given the state s(t), and C(t, t') for t' = 0 ... t."""
         t = self.time
@@ -133,3 +137,9 @@ class Process:
         self.s = np.where(flip, -self.s, self.s)
         self.h = h
         return unstable
+
+    def reseed(self, generator: np.random.Generator) -> None:
+        """Draw from `generator` from now on; for copies that share a history."""
+        self.generator = generator
+        for one in self._fields:
+            one.reseed(generator)

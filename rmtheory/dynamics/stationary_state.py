@@ -58,12 +58,13 @@ from scipy import fft, integrate
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError, NotConvergedError
 from rmtheory.base.estimate import Estimate, Tier
+from rmtheory.base.statistics import mean
 
 Floats = NDArray[np.float64]
 Paths = NDArray[np.float32]
 
 #: c is kept up to this time, in units of 1/f; twice as far where it has not decayed there.
-_MEMORY, _LONGEST_MEMORY = 4.0, 16.0
+_MEMORY, _LONGEST_MEMORY = 4.0, 32.0
 
 #: Correlations at the end of the memory that are taken for 0.
 _DECAYED = 0.03
@@ -164,12 +165,18 @@ def stationary(
     seed : int
         Repetition k draws from the k-th child of this seed.
     repetitions : int
-        Independent solutions; their spread is the error.
+        Independent solutions; their spread is the error, which grows as :math:`f^{-1/2}` at equal
+        work: that many flips are seen.
     iterations : int
         Iterations averaged in each.
     continuous : bool
         One layer, p = 1: the relay sees its path at all times; `flip_rate` is then the spacing of
         the grid on which the path is drawn, and the coupling tends to the freezing point with it.
+
+    Raises
+    ------
+    NotConvergedError
+        If no coupling near `guess` has this rate, or c has not decayed in 32/f sweeps.
 
     Examples
     --------
@@ -201,11 +208,11 @@ def stationary(
     # A later repetition may have needed a longer memory than the first.
     shortest = min(c.shape[1] for c in correlations)
     kept = [c[:, :shortest] for c in correlations]
-    error = float(np.std(solved, ddof=1)) / math.sqrt(repetitions)
+    found = mean(solved)
     # Few repetitions: a t-distribution's 68 % instead of a Gaussian's.
-    error *= 1 + 1 / (repetitions - 1)
+    error = found.error * (1 + 1 / (repetitions - 1))
     method = f"stationary correlation, {repetitions} x {iterations} iterations"
-    value = Estimate(float(np.mean(solved)), error, Tier.ESTIMATED, method)
+    value = Estimate(found.value, error, Tier.ESTIMATED, method)
     return Stationary(flip_rate, value, float(np.mean(responses)), np.mean(kept, axis=0))
 
 
@@ -248,7 +255,14 @@ class _Search:
             step = -y / response if response < 0 else math.copysign(_LARGEST_STEP, y)
             coupling += min(max(step, -_LARGEST_STEP), _LARGEST_STEP)
             c = measured
-        if np.abs(c[:, tail]).mean() > _DECAYED and 2 * self.memory <= _LONGEST_MEMORY:
+        left = float(np.abs(c[:, tail]).mean())
+        if left > _DECAYED:
+            if 2 * self.memory > _LONGEST_MEMORY:
+                raise NotConvergedError(
+                    f"the correlation of the stationary state with the flip rate {self.f:g} is "
+                    f"still {left:.2g} after {self.memory:g}/f sweeps, near the coupling "
+                    f"{coupling:.3g}: states that freeze in part have no such state"
+                )
             self._remember(2 * self.memory)
             return self.run(coupling, iterations)
         response = float(np.median(responses[_TRANSIENT // 2 :]))

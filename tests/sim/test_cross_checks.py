@@ -14,7 +14,7 @@ from rmsim.couplings import draw_dense
 from rmsim.dynamics import Status, relax
 from rmsim.enumeration import draw_couplings, enumerate_fixed_points
 from rmsim.network import Network
-from rmsim.studies.compare import flip_rates
+from rmsim.studies.compare import network_averages
 from rmtheory import Chain
 
 pytestmark = pytest.mark.numerical
@@ -76,10 +76,12 @@ def test_help_does_not_load_torch(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize("p", [1.0, 0.7])
-def test_flip_rates_end_where_the_relaxation_does(p: float) -> None:
+def test_network_averages_end_where_the_relaxation_does(p: float) -> None:
     network = Network(80, Chain(2, 0.9, 0.3))
     ended = relax(network, samples=3, starts=2, p=p, seed=4, device="cpu").iterations.numpy()
-    rates = flip_rates(network, int(ended.max()) + 2, samples=3, starts=2, p=p, seed=4)
+    rates = network_averages(
+        network, int(ended.max()) + 2, samples=3, starts=2, p=p, seed=4
+    ).flip_rate
     last = rates.shape[-1] - np.argmax(rates[..., ::-1] > 0, axis=-1)
     # Masked neurons may disagree with their field in a sweep that flips none.
     assert np.all(last <= ended) if p < 1 else np.array_equal(last, ended)

@@ -12,22 +12,26 @@ from hypothesis import strategies as st
 
 from rmsim.couplings import draw_dense
 from rmsim.network import Network
+from rmsim.studies.compare import network_averages
 from rmtheory import Chain
 from rmtheory.base.errors import InvalidInputError, NotConvergedError
 from rmtheory.base.estimate import Estimate, Tier
 from rmtheory.base.gaussian import P
 from rmtheory.cli import run
-from rmtheory.dynamics import stationary_state
+from rmtheory.dynamics import finite_size, stationary_state
 from rmtheory.dynamics.averages import mean_field
 from rmtheory.dynamics.exact_steps import first_steps
+from rmtheory.dynamics.finite_size import StoppingLaw, half_point, stopping_law, stopping_time
 from rmtheory.dynamics.freezing import (
     FlipRateCurve,
-    StoppingLaw,
+    fitted_curve,
+    flip_rate_curve,
     freezing_point,
-    stopping_time,
+    pooled_errors,
 )
+from rmtheory.dynamics.perturbation import displacement
 from rmtheory.dynamics.process import Process
-from rmtheory.dynamics.stationary_state import overshoot, stationary
+from rmtheory.dynamics.stationary_state import Stationary, overshoot, stationary
 from rmtheory.dynamics.two_phases import Presentation, overlap_of_phases
 from rmtheory.second_moment.bivariate import F as orthant
 
@@ -84,10 +88,12 @@ def test_one_layer_in_closed_form() -> None:
     )
 
 
-def test_thirty_digits_two_ways() -> None:
-    chain = Chain(1, "0.3")
-    certified = first_steps(chain, digits=30, tier=Tier.CERTIFIED)
-    verified = first_steps(chain, digits=30, tier=Tier.VERIFIED)
+@pytest.mark.parametrize(
+    ("chain", "p"), [(Chain(1, "0.3"), 1), (Chain(2, "0.2", lam_left="0.5", lam_right="-0.1"), 0.8)]
+)
+def test_thirty_digits_two_ways(chain: Chain, p: float) -> None:
+    certified = first_steps(chain, p=p, digits=30, tier=Tier.CERTIFIED)
+    verified = first_steps(chain, p=p, digits=30, tier=Tier.VERIFIED)
     for name in ("c10", "c20", "c21"):
         one, two = getattr(certified, name), getattr(verified, name)
         assert one.digits >= 29
@@ -284,7 +290,7 @@ def _plain_stopping_time(n: float, most: int, rng: np.random.Generator) -> int:
 
 
 def test_probability_to_stop() -> None:
-    law = StoppingLaw(_estimate(3.0), _estimate(0.1), 0.0)
+    law = StoppingLaw(_estimate(3.6), _estimate(0.13), 0.0)
     flips = law.flips_at(1000)
     assert law.rate(float(flips.value)).value * 1000 == pytest.approx(math.log(2))
     # Constant f: half of the networks at n_50, all at 0, none where many flip.
@@ -294,8 +300,74 @@ def test_probability_to_stop() -> None:
         )
 
 
-def _estimate(value: float) -> Estimate:
-    return Estimate(value, 0.01, Tier.ESTIMATED, "given")
+def test_the_stopping_law_knows_where_it_was_measured() -> None:
+    law = StoppingLaw(_estimate(3.6), _estimate(0.13), 0.0, least=10, most=30)
+    for n in (9.9, 30.1):
+        with pytest.raises(InvalidInputError, match="n must be from 10 to 30"):
+            law.rate(n)
+    for sweeps in (10, 10**7):
+        with pytest.raises(InvalidInputError, match="sweeps must be from"):
+            law.flips_at(sweeps)
+    # Few sweeps with hardly a flip: the network may have stopped in any of them.
+    quiet = law.probability(1000, np.full(5, 0.001))
+    assert quiet.value < 0.2
+    assert quiet.value + quiet.error > 0.8
+    # Above the range the slope of log w may differ by half.
+    above = law.probability(1000, np.full(1000, 0.05))
+    assert 0.5 < above.error / above.value < 3
+
+
+def test_stopping_law_from_walks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finite_size, "_MEASURED_FLIPS", (8.0, 14.0))
+    law = stopping_law(repetitions=16)
+    assert abs(law.beta.value - 0.14) < 4 * law.beta.error
+    assert law.beta.error < 0.1
+    with pytest.raises(InvalidInputError, match="p must be 1"):
+        stopping_law(p=0.8)
+    monkeypatch.setattr(finite_size, "_LONGEST_WALK", 1)
+    monkeypatch.setattr(finite_size, "_MEASURED_FLIPS", (60.0,))
+    with pytest.raises(NotConvergedError, match="none of 4 walks with 60 flips"):
+        stopping_law(repetitions=4)
+
+
+def test_flip_rate_curve_at_small_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stationary_state, "_PATH_NUMBERS", 2**16)
+    curve = flip_rate_curve(repetitions=2, iterations=2)
+    assert curve.freezing.error < 0.02
+    assert abs(curve.freezing.value - 0.8141) < 4 * curve.freezing.error
+    assert abs(curve.rate(0.5).value - 0.0718) < 4 * curve.rate(0.5).error + 0.001
+
+
+def test_errors_of_few_repetitions_are_pooled() -> None:
+    """Errors of 2 repetitions scatter; pooled ones grow as f^(-1/2), and chi^2 enlarges a fit."""
+    rates = (0.16, 0.04, 0.01)
+    errors = pooled_errors(rates, [_estimate(0.5, e) for e in (1e-5, 2e-3, 1e-3)])
+    assert errors[1:] / errors[:-1] == pytest.approx([2, 2])
+    assert np.sum(errors**2 * rates) == pytest.approx(np.sum([1.6e-11, 1.6e-7, 1e-8]))
+    # Four states for three coefficients; one is off by far more than its error.
+    rates = (0.15, 0.08, 0.04, 0.02)
+    states = [0.814 - 2 * overshoot() * math.sqrt(f) for f in rates]
+    straight = fitted_curve(rates, [_estimate(x, 1e-4) for x in states])
+    states[2] += 0.02
+    bent = fitted_curve(rates, [_estimate(x, 1e-4) for x in states])
+    assert straight.freezing.value == pytest.approx(0.814, abs=1e-9)
+    assert bent.freezing.error > 20 * straight.freezing.error
+
+
+def test_half_points_have_the_error_of_the_next_order() -> None:
+    curve = FlipRateCurve(1.0, (0.15,), (), np.array([0.814, 0.0, 0.0]), 1e-12 * np.eye(3))
+    law = StoppingLaw(_estimate(3.6, 1e-6), _estimate(0.14, 1e-8), 0.0)
+    points = [half_point(n, 1000, curve, law) for n in (1000, 4000)]
+    # J_dyn - J_50 falls as N^(-1/2), its error as 1/N.
+    away = [0.814 - float(one.value) for one in points]
+    assert away[0] / away[1] == pytest.approx(2, rel=1e-3)
+    assert points[0].error / points[1].error == pytest.approx(4, rel=1e-2)
+    with pytest.raises(InvalidInputError, match="size must be at least"):
+        half_point(100, 1000, curve, law)
+
+
+def _estimate(value: float, error: float = 0.01) -> Estimate:
+    return Estimate(value, error, Tier.ESTIMATED, "given")
 
 
 def test_a_family_without_the_flip_rate_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -343,15 +415,101 @@ def test_overlap_in_networks_of_the_size_of_the_paper() -> None:
         overlap_of_phases(strong, trajectories=1000, neurons=1600)
 
 
-def test_repetitions_may_need_a_longer_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two layers remember for longer than a few 1/f: the circle grows where c has not decayed."""
+def test_the_memory_grows_until_the_correlation_has_decayed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(stationary_state, "_PATH_NUMBERS", 2**16)
-    monkeypatch.setattr(stationary_state, "_DECAYED", 0.0)
-    state = stationary(
-        0.1, lambda x: (0.3, x, x), 0.6, layers=2, p=0.8, repetitions=2, iterations=2
-    )
-    assert state.correlation.shape == (2, 2 ** math.ceil(math.log2(2 * 16 / 0.1)) // 2 + 1)
+    monkeypatch.setattr(stationary_state, "_MEMORY", 0.5)
+
+    def solve() -> Stationary:
+        return stationary(0.02, lambda x: (x, 0.0, 0.0), 0.65, repetitions=2, iterations=2)
+
+    state = solve()
+    assert state.correlation.shape[1] > 2 ** math.ceil(math.log2(2 * 0.5 / 0.02)) // 2 + 1
     assert np.allclose(state.correlation[:, 0], 1)
+    monkeypatch.setattr(stationary_state, "_LONGEST_MEMORY", 0.5)
+    with pytest.raises(NotConvergedError, match=r"is still 0\.\d+ after 0\.5/f sweeps"):
+        solve()
+
+
+def test_noise_on_a_fixed_point_displaces_it_as_in_networks() -> None:
+    """Paper, SM-G, before training: lambda_x = 2, half of the neurons flipped."""
+    jd, strength, n, samples = 0.5, 2.0, 300, 40
+    rng = np.random.default_rng(5)
+    distances = []
+    for _ in range(samples):
+        couplings = rng.standard_normal((n, n)) / math.sqrt(n)
+        np.fill_diagonal(couplings, jd)
+        source = strength * rng.standard_normal(n)
+
+        def settled(s: np.ndarray, j: np.ndarray = couplings, b: np.ndarray = source) -> np.ndarray:
+            for _ in range(200):
+                s, before = np.where(j @ s + b >= 0, 1.0, -1.0), s
+                if np.array_equal(s, before):
+                    break
+            return s
+
+        rest = settled(np.sign(source))
+        noisy = np.where(rng.random(n) < 0.5, -rest, rest)
+        distances.append(float(np.mean(settled(noisy) != rest)))
+    theory = displacement(Chain(1, jd), [0, 0.5], lambda_x=strength, trajectories=16_000)
+    assert theory.distance.value[0] == 0
+    error = np.std(distances, ddof=1) / math.sqrt(samples)
+    difference = np.mean(distances) - theory.distance.value[1]
+    assert abs(difference) < 4 * math.hypot(error, theory.distance.error[1]) + 1 / n
+    assert theory.distance.value[1] > 0.05
+    with pytest.raises(NotConvergedError, match="does not freeze"):
+        displacement(Chain(1, 0.3), [0.1], sweeps=20, trajectories=2000)
+    with pytest.raises(InvalidInputError, match="noises"):
+        displacement(Chain(1, 0.3), [1.1])
+
+
+@pytest.mark.parametrize(("chain", "p"), [(Chain(1, 1.2), 1.0), (Chain(3, 0.9, 0.5), 0.5)])
+def test_what_networks_freeze_into(chain: Chain, p: float) -> None:
+    """Overlap with the start, neurons that never moved and margins, N = 400 and the theory."""
+    n, sweeps = 400, 30
+    theory = mean_field(chain, sweeps, p=p, trajectories=40_000)
+    measured = network_averages(Network(n, chain), sweeps, samples=12, starts=2, p=p, seed=3)
+    never = theory.never_moved
+    for networks, value, spread in (
+        (
+            measured.overlap_with_start[..., -1:],
+            theory.overlap_with_start.value[-1:],
+            theory.overlap_with_start.error[-1:],
+        ),
+        (measured.never_moved[..., None], [float(never.value)], [float(never.error)]),
+        (measured.margins, theory.margins.value, theory.margins.error),
+    ):
+        rows = networks.mean(axis=1)
+        error = np.hypot(rows.std(axis=0, ddof=1) / len(rows) ** 0.5, spread)
+        assert np.all(abs(rows.mean(axis=0) - value) < 4 * error + 2 / n)
+    # The margins are those of a fixed point, but for the neurons that still move.
+    assert theory.margins.value[1] > 0
+
+
+def test_correlations_of_all_pairs_of_times() -> None:
+    chain = Chain(2, 0.4, 0.3)
+    result = mean_field(chain, 4, trajectories=8000, p=0.8, correlation=True)
+    assert result.correlation is not None
+    pairs = result.correlation.value
+    assert pairs.shape == (5, 5)
+    assert np.allclose(pairs, pairs.T)
+    assert np.allclose(np.diag(pairs), 1)
+    assert np.allclose(pairs[1:, 0], result.overlap_with_start.value)
+    assert np.allclose((1 - np.diag(pairs, -1)) / 2, result.flip_rate.value)
+    with pytest.raises(InvalidInputError, match="sweeps"):
+        mean_field(chain, 1001, correlation=True)
+
+
+def test_exponent_of_the_flip_rate_and_what_is_late() -> None:
+    frozen = mean_field(Chain(1, 1.0), 40, trajectories=16_000)
+    assert frozen.exponent_times == (1, 2, 4, 8)
+    assert np.all(frozen.exponents.value[2:] > 1.2)
+    assert frozen.flip_rate_late is None
+    assert "falls" in frozen.reason or "not told from 0" in frozen.reason
+    active = mean_field(Chain(1, 0.3), 40, trajectories=16_000)
+    assert active.flip_rate_late is not None
+    assert np.all(abs(active.exponents.value[3:]) < 0.1)
 
 
 @pytest.mark.parametrize(
@@ -375,6 +533,14 @@ def test_repetitions_may_need_a_longer_memory(monkeypatch: pytest.MonkeyPatch) -
         ("--jd .5 --sweeps 4001", "sweeps"),
         ("--jd .5 --seed -1", "seed"),
         ("--critical --layers inf --jd 0", "layers"),
+        ("--critical --sweeps 9", "sweeps"),
+        ("--critical --trajectories 9000", "trajectories"),
+        ("--critical --repetitions 1", "repetitions"),
+        ("--overlap --jd .5 --lambda-x 5 --lambda-y .9 --layers 2", "layers"),
+        ("--overlap --jd .5 --lambda-x 5 --lambda-y .9 --p .8", "p"),
+        ("--jd .5 --warmup 2", "warmup"),
+        ("--displacement --jd .5 --noise 2", "noises"),
+        ("--displacement --jd .5 --overlap", "displacement"),
         ("--layers inf --jd 0 --lam .3", "layers"),
     ],
 )

@@ -1,0 +1,249 @@
+r"""When a network of N neurons stops by chance below the freezing point.
+
+A network is at a fixed point as soon as one sweep flips no neuron. Below the freezing
+point (:mod:`rmtheory.dynamics.freezing`) this happens by chance when few neurons flip per sweep:
+:math:`n = N f_\infty` of order 10. A neuron flips where its field, which moves by
+:math:`2\sqrt{n(t)/N}` per sweep, meets its barrier.
+With the distance to the barrier measured in units of :math:`2/\sqrt N` all neurons near a barrier
+are walkers on the half-line y > 0, with steps of the same variance n(t) for all; those
+that come to y < 0 are the n(t+1) neurons that flip, and leave. Since c'(0) = -2f, their density has
+the slope 2 far from the barrier, :math:`2(y + b)`, and a stationary rate n needs
+:math:`b = \rho\sqrt n`. Nothing else is left of N and :math:`J_D`: the chance to stop in a sweep is
+a universal function :math:`w(n)`, and
+
+.. math:: \mathrm{Prob}(\text{fixed point within } T) = 1 - e^{-\sum_{t \le T} w(N f(t))}, \qquad
+    J_{50}(N) = J_{dyn} - 2\rho\sqrt{n_{50}(T)/N} + O(1/N), \quad T\, w(n_{50}) = \ln 2 .
+
+:math:`w(n) \simeq e^{-\alpha - \beta n}`. A Poisson number of flips would give :math:`\beta = 1`;
+:math:`\beta` is near 0.14 because n(t) sets the size of the next steps and with it n(t+1).
+Corrections to all this are of relative order :math:`N^{-1/2}`: steps of a field are then no longer
+small against the way :math:`2J_D` between its two barriers. In networks of N = 200 to 2000 the
+correction of :math:`J_{dyn} - J_{50}` is near :math:`-2.8/\sqrt N` of it; the error of
+:func:`half_point` contains this.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rmtheory.base import checks
+from rmtheory.base.errors import InvalidInputError, NotConvergedError
+from rmtheory.base.estimate import Estimate, Tier
+from rmtheory.base.statistics import weighted_fit
+from rmtheory.dynamics.freezing import FlipRateCurve, overshoot_slope
+from rmtheory.dynamics.stationary_state import overshoot
+
+Floats = NDArray[np.float64]
+
+#: Mean numbers of flips per sweep at which the chance to stop is measured.
+#: Below 8 the logarithm of w falls faster than linearly (the range was chosen after seeing this).
+_MEASURED_FLIPS = (10.0, 16.0, 22.0, 28.0, 34.0)
+
+#: Beyond the range that was measured the slope of log w may differ by this part of itself.
+_SLOPE_BEYOND = 0.5
+
+#: Relative correction of J_dyn - J_50(N) is of the order of this over sqrt(N): its size in networks
+#: of N = 200 to 2000. It enters the error, not the value.
+_NEXT_ORDER = 2.8
+
+
+@dataclass(frozen=True)
+class StoppingLaw:
+    r"""The chance that a chaotic network stops in a sweep, :math:`w(n) = e^{-\alpha-\beta n}`.
+
+    Parameters
+    ----------
+    alpha, beta : Estimate
+        The fit; n is :math:`N f_\infty`.
+    covariance : float
+        Of alpha and beta.
+    least, most : float
+        The range of n in which w was measured.
+
+    Examples
+    --------
+    >>> alpha, beta = (Estimate(x, 0.01, Tier.ESTIMATED, "given") for x in (3.6, 0.12))
+    >>> print(StoppingLaw(alpha, beta, 0.0).flips_at(1000))
+    31 ± 3e0
+    """
+
+    alpha: Estimate
+    beta: Estimate
+    covariance: float
+    least: float = _MEASURED_FLIPS[0]
+    most: float = _MEASURED_FLIPS[-1]
+
+    def rate(self, n: float) -> Estimate:
+        """Return w(n), for n in the range that was measured."""
+        if not self.least <= n <= self.most:
+            raise InvalidInputError("n", n, f"from {self.least:g} to {self.most:g}, as measured")
+        value = math.exp(self._logarithm(n))
+        error = value * math.sqrt(self._variance(n))
+        return Estimate(value, error, Tier.ESTIMATED, self.alpha.method)
+
+    def _logarithm(self, n: float) -> float:
+        return -float(self.alpha.value) - float(self.beta.value) * n
+
+    def _variance(self, n: float) -> float:
+        """Variance of log w; outside of the range also for a slope that may change there."""
+        square = float(self.alpha.error) ** 2 + (n * float(self.beta.error)) ** 2
+        beyond = max(self.least - n, n - self.most, 0.0)
+        systematic = (_SLOPE_BEYOND * float(self.beta.value) * beyond) ** 2
+        return max(square + 2 * n * self.covariance, 0.0) + systematic
+
+    def flips_at(self, sweeps: float, probability: float = 0.5) -> Estimate:
+        """Return n at which a network stops within `sweeps` with this probability."""
+        logarithm = math.log(sweeps / -math.log1p(-probability))
+        value = (logarithm - float(self.alpha.value)) / float(self.beta.value)
+        if not self.least <= value <= self.most:
+            low, high = (
+                math.ceil(-math.log1p(-probability) * math.exp(-self._logarithm(n)))
+                for n in (self.least, self.most)
+            )
+            raise InvalidInputError(
+                "sweeps", sweeps, f"from {low} to {high}: at others the law was not measured"
+            )
+        error = math.sqrt(self._variance(value)) / float(self.beta.value)
+        return Estimate(value, error, Tier.ESTIMATED, self.alpha.method)
+
+    def probability(self, size: int, flip_rate: Floats) -> Estimate:
+        """Return Prob(fixed point) of `size` neurons after sweeps of these rates f(t).
+
+        Sweeps whose N f is outside the range measured enlarge the error: above it the slope of
+        log w may differ by half, below it w may be anything up to 1.
+        """
+        checks.integer("size", size, 1)
+        flips = size * np.asarray(flip_rate, dtype=np.float64)
+        weights = np.exp(np.minimum([self._logarithm(float(n)) for n in flips], 0.0))
+        hazard = float(weights.sum())
+        # The mean number of flips that weighs in the sum.
+        typical = float(weights @ flips) / hazard if hazard > 0 else 0.0
+        error = hazard * math.exp(-hazard) * math.sqrt(self._variance(max(typical, self.least)))
+        largest = float(np.where(flips < self.least, 1.0, weights).sum())
+        error = math.hypot(error, math.exp(-hazard) - math.exp(-largest))
+        return Estimate(-math.expm1(-hazard), error + 1e-12, Tier.ESTIMATED, self.alpha.method)
+
+
+def stopping_law(p: float = 1.0, seed: int = 0, repetitions: int = 40) -> StoppingLaw:
+    """Measure w(n) on the half-line of walkers and fit its exponential law; some CPU-minutes.
+
+    Raises
+    ------
+    NotConvergedError
+        If no walk stops at one of the n.
+    """
+    if p != 1:
+        raise InvalidInputError("p", p, "1: masked networks are not covered by the law")
+    generator = np.random.default_rng(checks.integer("seed", seed, 0))
+    checks.integer("repetitions", repetitions, 4)
+    logarithms, errors = [], []
+    for n in _MEASURED_FLIPS:
+        runs = [stopping_time(n, _LONGEST_WALK, generator) for _ in range(repetitions)]
+        stopped = sum(one for _, one in runs)
+        if not stopped:
+            raise NotConvergedError(
+                f"none of {repetitions} walks with {n:g} flips per sweep stopped within "
+                f"{_LONGEST_WALK} sweeps: more repetitions are needed"
+            )
+        logarithms.append(-math.log(stopped / sum(t for t, _ in runs)))
+        # The rate of exponential times, k of which ended, has the relative error k^(-1/2).
+        errors.append(1 / math.sqrt(stopped))
+    found = weighted_fit([1.0, np.array(_MEASURED_FLIPS)], logarithms, errors)
+    method = f"walkers on the half-line, {len(_MEASURED_FLIPS)} x {repetitions} runs"
+    alpha, beta = (
+        Estimate(float(value), found.scale * float(error), Tier.ESTIMATED, method)
+        for value, error in zip(found.coefficients, found.errors, strict=True)
+    )
+    return StoppingLaw(alpha, beta, found.scale**2 * float(found.covariance[0, 1]))
+
+
+#: Runs that are still active after so many sweeps end.
+_LONGEST_WALK = 6000
+
+#: Depth of the half-line in units of the step sqrt(n): 6 * 2^4 steps, as far as 2000 sweeps see.
+_SHELLS = 4
+_FIRST_SHELL = 6.0
+
+
+def stopping_time(n: float, most: int, generator: np.random.Generator) -> tuple[int, bool]:
+    r"""Run the walkers on the half-line until a sweep without a flip, at most `most` sweeps.
+
+    Walkers of density :math:`2(y + \rho\sqrt n)` on 0 < y < Y; beyond Y a reservoir of the same.
+    Far walkers cannot reach 0 soon: they are kept in shells, each twice as far as the one before,
+    and move when the variance they have gathered since their last step is a 25th of their
+    distance squared. A shell then costs the same per sweep, however far it is.
+
+    Returns
+    -------
+    tuple of int and bool
+        The number of sweeps, and whether the last one flipped nothing.
+    """
+    step = math.sqrt(n)
+    offset = overshoot() * step
+    edges = np.array([0.0] + [_FIRST_SHELL * step * 2**k for k in range(1, _SHELLS + 1)])
+
+    def fill(low: float, high: float) -> NDArray[np.float32]:
+        total = (high - low) * (high + low + 2 * offset)
+        u = generator.random(generator.poisson(total))
+        return np.asarray(np.sqrt((offset + low) ** 2 + u * total) - offset, dtype=np.float32)
+
+    shells = [fill(edges[k], edges[k + 1]) for k in range(_SHELLS)]
+    due = (edges[:-1] / 5) ** 2
+    variance = np.zeros(_SHELLS)
+    flips = n
+    for t in range(1, most + 1):
+        variance += flips
+        top = int(np.flatnonzero(variance >= due)[-1])
+        if top == _SHELLS - 1:
+            reach = edges[-1] + 5 * math.sqrt(variance[top])
+            shells[top] = np.concatenate([shells[top], fill(edges[-1], reach)])
+        for k in range(top + 1):
+            moves = generator.standard_normal(len(shells[k]), dtype=np.float32)
+            shells[k] = shells[k] + np.float32(math.sqrt(variance[k])) * moves
+        variance[: top + 1] = 0
+        flips = float(sum(np.count_nonzero(y < 0) for y in shells[: top + 1]))
+        if flips == 0:
+            return t, True
+        walkers = np.concatenate(shells[: top + 1])
+        walkers = walkers[walkers >= 0]
+        if top == 0:
+            shells[0] = walkers
+            continue
+        if top == _SHELLS - 1:
+            walkers = walkers[walkers < edges[-1]]
+        # Who has left for a shell that did not move now stays until that one moves.
+        belongs = np.minimum(np.searchsorted(edges[1:], walkers, side="right"), top)
+        shells[: top + 1] = [walkers[belongs == k] for k in range(top + 1)]
+    return most, False
+
+
+def half_point(size: int, sweeps: int, curve: FlipRateCurve, law: StoppingLaw) -> Estimate:
+    r"""Return J_50(N): half of the networks stop within `sweeps`, :math:`N f_\infty = n_{50}`.
+
+    It counts all sweeps as stationary ones; for N -> infinity it tends to J_dyn. The error has
+    that of the curve and of the law, and the correction of relative order :math:`N^{-1/2}`, whose
+    sign in networks is positive: they stop at larger rates than the law says.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> curve = FlipRateCurve(1.0, (0.1,), (), np.array([0.814, 0, 0]), 1e-6 * np.eye(3))
+    >>> alpha, beta = (Estimate(x, 0.01, Tier.ESTIMATED, "given") for x in (3.6, 0.12))
+    >>> print(half_point(4000, 1000, curve, StoppingLaw(alpha, beta, 0.0)))
+    0.712 ± 7e-3
+    """
+    size = checks.integer("size", size, 2)
+    flips = law.flips_at(checks.integer("sweeps", sweeps, 1))
+    least = float(flips.value) / max(curve.rates)
+    if size < least:
+        raise InvalidInputError("size", size, f"at least {math.ceil(least)} for this many sweeps")
+    at = curve.coupling(float(flips.value) / size)
+    root = math.sqrt(float(flips.value) / size)
+    from_law = overshoot_slope(curve.p) * root * float(flips.error) / (2 * float(flips.value))
+    distance = float(curve.freezing.value) - float(at.value)
+    error = math.hypot(float(at.error), from_law, _NEXT_ORDER / math.sqrt(size) * distance)
+    return Estimate(at.value, error, Tier.ESTIMATED, "stopping law and stationary flip rates")
