@@ -98,7 +98,7 @@ def figures(
     parse_scale(scale)
     context = _context(jobs, dask, device) if chosen else None
     folder, code = _writable(out), 0
-    go_on = if_interrupted(lambda: "the same command goes on where it was")
+    go_on = if_interrupted(lambda: "the same command resumes where it stopped")
     with RunStore(folder, files=_files()).at_work(shared=True), go_on:
         if context:
             code = _make_all(chosen, scale, folder, recompute, context)
@@ -190,7 +190,7 @@ def _announce(
         )
         print(
             f"{NAME}: {name} at {scale} scale takes about {hours:.2g} core-hours"
-            f"{time}; a killed run goes on where it was",
+            f"{time}; a killed run resumes where it stopped",
             file=sys.stderr,
         )
 

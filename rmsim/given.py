@@ -1,6 +1,6 @@
 r"""Couplings of the user's own, wherever drawn ones go: :meth:`rmsim.network.Network.from_array`.
 
-One check at the door: J is real, finite and square, and its diagonal is zero, since the
+One check of every J: it is real, finite and square, and its diagonal is zero, since the
 self-coupling J_D is an argument of its own.
 """
 
@@ -69,7 +69,7 @@ class Given:
 
 
 def given_couplings(J: Numbers | sparse.sparray | Sequence[Any]) -> Given:
-    """Return J after the check at the door.
+    """Return J after that check.
 
     Parameters
     ----------

@@ -218,7 +218,7 @@ def _number(argument: str, text: str, part: str) -> Fraction:
 
 ResultsOption = Annotated[
     Path | None,
-    typer.Option("--out", metavar="DIR", help="Results directory; run again, and it goes on."),
+    typer.Option("--out", metavar="DIR", help="Results directory; the same command resumes it."),
 ]
 JobsOption = Annotated[
     str | None,

@@ -70,7 +70,7 @@ def train_command(
     seed: SeedOption = "0",
     out: Annotated[
         Path | None,
-        option("--out", "DIR", "Folder of the run; run again, and it goes on."),
+        option("--out", "DIR", "Folder of the run; the same command resumes it."),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -99,7 +99,7 @@ def train_command(
 ) -> None:
     """Train a network, and measure it after every epoch.
 
-    The weights are stored after every epoch: a run that was killed goes on from there with the same
+    The weights are stored after every epoch: a run that was killed resumes from there with the same
     command, and more --epochs continue it. DIR/log.jsonl can be read while it runs.
 
     Example: rmsim train --preset entangled-mnist-dense --n 400 --epochs 2 --seed 0 --out DIR

@@ -83,7 +83,7 @@ def fetch(
     Raises
     ------
     DownloadError
-        If the server cannot be reached, refuses, or breaks off; the next call goes on from there.
+        If the server cannot be reached, refuses, or breaks off; the next call resumes from there.
     UnreadableDataError
         If `check` refuses what came; it is deleted.
     """

@@ -107,7 +107,7 @@ class ActiveSet(Generic[S]):
         whole[self.members] = torch.where(mask, value, whole[self.members]).to(whole.dtype)
 
     def drop(self) -> Index | None:
-        """Record the members that have ended and go on without them; return which stay, if fewer.
+        """Record the members that have ended, drop them, and return which stay, if fewer.
 
         This reading makes a GPU wait.
         """

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
+from rmsim.couplings.chains import draw_dense
 from rmsim.enumeration.exhaustive import (
     MOST_NODES,
     check_nodes,
@@ -18,8 +20,9 @@ from rmsim.enumeration.exhaustive import (
     draw_couplings,
     enumerate_fixed_points,
     forecast,
+    search_checked,
 )
-from rmsim.enumeration.overlaps import Counts, distance_histogram
+from rmsim.enumeration.overlaps import Counts, checked_couplings, distance_histogram
 from rmsim.network import Network
 from rmsim.tensors import checked_seed
 from rmtheory.base import checks
@@ -28,6 +31,9 @@ from rmtheory.runtime.processes import as_finished
 
 #: Pieces of work for every process: enough that none waits long for the last.
 _PIECES = 8
+
+#: Samples of few spins that are drawn together: drawing one takes longer than its search.
+_TOGETHER, _SMALL = 32, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +113,12 @@ def enumerate_samples(
     if processes == 1:
         _load_machine_code()
         pieces = []
-        for k in range(wanted):
-            pieces.append(_piece(network, root, k, k + 1, histogram))
+        together = _TOGETHER if network.n * network.layers <= _SMALL else 1
+        for first in range(0, wanted, together):
+            last = min(first + together, wanted)
+            pieces.append(_piece(network, root, first, last, histogram))
             if progress is not None:
-                progress(k + 1)
+                progress(last)
     else:
         step = math.ceil(wanted / (_PIECES * processes))
         starts = range(0, wanted, step)
@@ -151,10 +159,11 @@ def _piece(
 ) -> tuple[Counts, Counts | None, int, int, float]:
     """Counts, histograms, nodes, near ties and seconds of samples `first` to `last` - 1."""
     counts, rows, nodes, near_ties, seconds = [], [], 0, 0, 0.0
-    for k in range(first, last):
-        J = draw_couplings(network, seed, k)
-        couplings = (network.jd, network.lam_left, network.lam_right)
-        points = enumerate_fixed_points(J, *couplings, keep_states=histogram, force=True)
+    drawn = draw_dense(network, seed, range(first, last), dtype=torch.float64)
+    fields = [float(x) for x in (network.jd, network.lam_left, network.lam_right)]
+    for J in drawn.matrices.numpy():
+        couplings = J if network.given is None else checked_couplings(J)
+        points = search_checked(couplings, *fields, keep_states=histogram)
         counts.append(points.count)
         nodes += points.nodes
         near_ties += points.near_ties

@@ -36,6 +36,7 @@ from rmsim.enumeration.overlaps import (
     Array,
     FixedPoints,
     Packed,
+    blocks,
     checked_couplings,
     coupling_matrix,
     scaled_up,
@@ -139,20 +140,37 @@ def enumerate_fixed_points(
     )
     layers, n, _ = couplings.shape
     check_spins(n, layers, method)
-    K, diagonal = scaled_up(coupling_matrix(couplings, left, right), diagonal)
+    if method == "branch-and-bound":
+        fields = (diagonal, left, right)
+        return search_checked(couplings, *fields, keep_states, force, allowed_states)
+    if not force:
+        check_nodes(2.0 ** (n * layers - 1), n, layers, method=method)
+    K, diagonal = scaled_up(blocks(couplings, left, right), diagonal)
     started = time.perf_counter()
-    if method == "dense":
-        if not force:
-            check_nodes(2.0 ** (n * layers - 1), n, layers, method=method)
-        result = search_dense(K, diagonal, place, keep_states, allowed_states)
-    else:
-        order = greedy_order(K, diagonal)
-        if not force and 2.0 ** K.shape[0] > MOST_NODES:  # else a forecast is not worth its time
-            check_nodes(forecast_nodes(K, diagonal, order, _DESCENTS), n, layers)
-        result = search(K, diagonal, keep_states, allowed_states, order)
-    count, packed, nodes, near_ties = result
+    count, packed, nodes, near_ties = search_dense(K, diagonal, place, keep_states, allowed_states)
     seconds = time.perf_counter() - started
     return FixedPoints(n, layers, count, packed, nodes, near_ties, method, seconds)
+
+
+def search_checked(
+    couplings: Array,
+    jd: float,
+    lam_left: float,
+    lam_right: float,
+    keep_states: bool,
+    force: bool = True,
+    most_states: int = MOST_STATES,
+) -> FixedPoints:
+    """Enumerate by branch and bound couplings (layers, n, n) that are checked or drawn."""
+    layers, n, _ = couplings.shape
+    K, diagonal = scaled_up(blocks(couplings, lam_left, lam_right), jd)
+    started = time.perf_counter()
+    order = greedy_order(K, diagonal)
+    if not force and 2.0 ** K.shape[0] > MOST_NODES:  # else a forecast is not worth its time
+        check_nodes(forecast_nodes(K, diagonal, order, _DESCENTS), n, layers)
+    count, packed, nodes, near_ties = search(K, diagonal, keep_states, most_states, order)
+    seconds = time.perf_counter() - started
+    return FixedPoints(n, layers, count, packed, nodes, near_ties, "branch-and-bound", seconds)
 
 
 def draw_couplings(network: Network, seed: int, k: int) -> Array:

@@ -103,7 +103,11 @@ def coupling_matrix(J: ArrayLike, lam_left: float = 0.0, lam_right: float = 0.0)
     array([[0., 5.],
            [3., 0.]])
     """
-    couplings = checked_couplings(J)
+    return blocks(checked_couplings(J), lam_left, lam_right)
+
+
+def blocks(couplings: Array, lam_left: float, lam_right: float) -> Array:
+    """Return K of couplings (layers, n, n) that are checked."""
     layers, n, _ = couplings.shape
     K = np.zeros((layers, n, layers, n))
     site = np.arange(n)

@@ -202,7 +202,7 @@ class Folder:
     def records(self) -> list[dict[str, Any]]:
         """Return the measurements so far, if the sessions in run.json can have made them.
 
-        A log begins at epoch 0, or where a session went on without one; lines of sessions that
+        A log begins at epoch 0, or where a session resumed without one; lines of sessions that
         write checksums have them.
 
         Raises

@@ -166,7 +166,7 @@ def train(
         Epochs in all, those of the paper by default; 0 initialises and measures. If they are done
         already, the folder stays as it is, and the outcome is `idle`.
     out : path, optional
-        Folder of the run; if it holds the same run, that goes on from its last epoch. Without it
+        Folder of the run; if it holds the same run, it resumes after its last epoch. Without it
         nothing is kept but what is returned.
     probe : int, optional
         Epochs of the probe, 0 for none; by default as many as of the network, at least 10, if the

@@ -42,7 +42,7 @@ _SMALL_FIELD, _SCALE = 1e-4, 10.0
 #: An iteration, or those of several networks.
 Number = TypeVar("Number", float, torch.Tensor)
 
-#: By default a run goes on until r is this large.
+#: By default a run continues until r is this large.
 _LAST_R = 0.95
 
 

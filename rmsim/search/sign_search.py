@@ -3,7 +3,7 @@
 Reinforced BP and the likelihood share this: attempts from random fields, the test of the signs,
 the names of the failures, and the result. A :class:`SignSearch` tests the signs in float64 when the
 device is read. In between, networks whose signs seem to be a fixed point in the type of the
-couplings wait, frozen; one that fails the test goes on from where it was, so that every network
+couplings wait, frozen; one that fails the test continues from where it was, so that every network
 does the same iterations whatever the interval.
 """
 

@@ -643,7 +643,7 @@ def thresholds(
     algorithm : str
         ``dynamics``, ``rbp`` or ``likelihood``, as for :func:`find_fixed_point`.
     out : path, optional
-        Folder that keeps the results: a run that was stopped goes on, and sizes, values or samples
+        Folder that keeps the results: a run that was stopped resumes, and sizes, values or samples
         can be added. Without it nothing is kept but what is returned.
     backend : Backend, optional
         Where to compute: ``Local()``, processes on all cores, by default; ``Serial()`` is this

@@ -169,7 +169,7 @@ class Dask:
     def _lost(self) -> ClusterLostError:
         return ClusterLostError(
             f"the scheduler at {self.address} was lost; the finished points are kept, "
-            "run the same command again to go on"
+            "run the same command again to resume"
         )
 
 

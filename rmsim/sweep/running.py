@@ -75,7 +75,7 @@ def run_sweep(
 ) -> Report:
     """Compute the points of `sweep` that are not yet in `directory`.
 
-    A point that raises is reported at the end and tried again by the next run; the others go on.
+    A point that raises is reported at the end and tried again by the next run; the others continue.
 
     Parameters
     ----------

@@ -100,7 +100,7 @@ def placed(tasks: Sequence[Task], device: str | None) -> list[Task]:
 
 
 class Backend(Protocol):
-    """Something that evaluates tasks; leaving the block stops what is still going on."""
+    """Something that evaluates tasks; leaving the block stops what still runs."""
 
     def answers(self, tasks: Sequence[Task], note: Note) -> AbstractContextManager[Answers]:
         """Give the results of all `tasks`, begun in their order, each as soon as it is there."""

@@ -34,7 +34,7 @@ def phase_diagram(
 ) -> None:
     """Compute the boundaries of the representation manifold and of the gap, two layers or more.
 
-    Finished points are kept in the folder OUT.parts until all are done: run again, it goes on.
+    Finished points are kept in the folder OUT.parts until all are done: the same command resumes.
     If OUT already holds this diagram, it is only drawn.
 
     Example: rmtheory phase-diagram --layers 2 --out pd.nc --plot pd.png --jobs 2

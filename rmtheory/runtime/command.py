@@ -55,7 +55,7 @@ class Ended(KeyboardInterrupt):
 
 
 class Stopped(BaseException):
-    """A run was interrupted; the text says what is kept and how to go on.
+    """A run was interrupted; the text says what is kept and how to resume.
 
     Not a KeyboardInterrupt, of which typer would keep only the exit code.
     """

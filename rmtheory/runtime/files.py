@@ -126,7 +126,7 @@ def replacing(path: str | os.PathLike[str], argument: str = "out") -> Iterator[P
 def leftovers(folder: Path, pattern: str) -> list[Path]:
     """Return the temporary files of all files `pattern` below `folder` that there are.
 
-    They are of runs going on, and of killed ones. Only the last part of the pattern may have
+    They are of active runs, and of killed ones. Only the last part of the pattern may have
     wildcards.
     """
     path = Path(pattern)

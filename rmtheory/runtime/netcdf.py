@@ -4,7 +4,7 @@ The last line of a file is ``rmtheory sha256`` and the checksum of all bytes bef
 attributes included. HDF5 stores where its data end and reads no further, so every tool reads
 such a file as before (a user block at the beginning is legal HDF5 too, but hides from xarray and
 others what kind of file it is). The line is compared before HDF5 sees a byte: on damaged files that
-library can go on for ever, deaf to signals.
+library can loop for ever, deaf to signals.
 
 Files of version 0.1 have no such line, only a checksum of their numbers as an attribute. They are
 read by another process first, which is ended if it does not come to an end.

@@ -114,7 +114,7 @@ def as_finished(
 ) -> Iterator[Iterator[Outcome[T]]]:
     """Give the outcomes of ``function(*a)`` for all `arguments`, each as soon as it is there.
 
-    Failures are outcomes too, so the rest goes on. Leaving the block ends the processes.
+    Failures are outcomes too, so the others continue. Leaving the block ends the processes.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 All commands show it this way: those of rmtheory and rmsim, sweeps, trainings and figures. A
 computation calls its report with the steps done; the display has the rest: how many there are,
-what is going on, and how long it will take.
+what is being computed, and how long it will take.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Report(Protocol):
         share : float, optional
             Share of the work that is done, where steps differ in length; done/total by default.
         label : str, optional
-            What is going on, if that has changed; a log gets a line for each that has a `text`.
+            What is computed, if that has changed; a log gets a line for each that has a `text`.
         text, short : str
             What is known so far instead of the steps, for a log and for one line of a terminal.
         """
@@ -74,7 +74,7 @@ def counting(
     Parameters
     ----------
     label : str
-        What is going on.
+        What is being computed.
     total : int
         Steps in all; 0 if the computation reports it.
     before : int, optional

@@ -1,4 +1,4 @@
-"""A folder that belongs to one computation, which may be killed and goes on where it was.
+"""A folder that belongs to one computation, which may be killed and resumes where it stopped.
 
     run.json, ...     the manifest: which computation it is
     .lock             held by those at work in the folder
@@ -187,14 +187,14 @@ class RunStore:
         return True
 
     def kept(self, what: str) -> str:
-        """Say what is kept when a run is interrupted, and how to go on.
+        """Say what is kept when a run is interrupted, and how to resume.
 
         Examples
         --------
         >>> RunStore(Path("out")).kept("3 of 5 points")
-        '3 of 5 points are kept in out; the same command goes on from there'
+        '3 of 5 points are kept in out; the same command resumes from there'
         """
-        return f"{what} are kept in {self.path}; the same command goes on from there"
+        return f"{what} are kept in {self.path}; the same command resumes from there"
 
     @contextmanager
     def writing(self, what: str, kept: str) -> Iterator[None]:

@@ -1,7 +1,6 @@
 """The folder of one computation: who may work in it, what is refused, what killed runs leave."""
 
 import json
-import multiprocessing
 import os
 import signal
 import time
@@ -18,13 +17,11 @@ from rmtheory.local_entropies import diagram as diagrams
 from rmtheory.local_entropies.diagram import Request, compute_phase_diagram
 from rmtheory.runtime import netcdf, run_store
 from rmtheory.runtime.run_store import LOCK, Lock, RunStore
+from tests.forked import FORK
 from tests.sweep_points import sweep
 from tests.theory.test_local_entropy_diagram import Instant
 from tests.training_runs import same, trained
 from tests.waiting import until, until_ended
-
-#: Children that have everything imported, and every function that a test has replaced.
-FORK = multiprocessing.get_context("fork")
 
 
 def test_one_alone_or_several_that_share(tmp_path: Path) -> None:

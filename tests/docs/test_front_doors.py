@@ -170,6 +170,12 @@ def test_help_imports_nothing_heavy(program: str) -> None:
     assert _imported(code, (*HEAVY, "numpy")) == []
 
 
+def test_help_of_a_command_needs_no_torch() -> None:
+    commands = [[name, "--help"] for name in ("relax", "enumerate")]
+    code = f"from rmsim.cli import run; assert [run(c) for c in {commands!r}] == [0, 0]"
+    assert _imported(code, ("torch",)) == []
+
+
 def test_theory_needs_no_torch_and_entropies_need_no_optimiser() -> None:
     code = (
         "import rmtheory as rt; rt.entropy(rt.Chain(2, 0.3, 0.7)); rt.stability(rt.Chain(1, 0.3))"

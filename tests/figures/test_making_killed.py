@@ -1,4 +1,4 @@
-"""Runs that are killed: the next one goes on, and nothing of the dead stays behind."""
+"""Runs that are killed: the next one resumes, and nothing of the dead stays behind."""
 
 import os
 import re
@@ -71,7 +71,7 @@ def test_the_whole_command_goes_on_after_any_end(tmp_path: Path) -> None:
     for when, number, code in moments:
         found, _, told = _end(tmp_path, when, number)
         assert found == code, told
-        sentence = "figures: interrupted: the same command goes on where it was\n"
+        sentence = "figures: interrupted: the same command resumes where it stopped\n"
         assert _without_progress(told) == ("" if number == signal.SIGKILL else sentence)
         data = _data(out)
         assert before.items() <= data.items()  # none of the finished was computed again

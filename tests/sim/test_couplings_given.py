@@ -1,4 +1,4 @@
-"""Couplings of the user's own: the check at the door, and the same results as drawn ones."""
+"""Couplings of the user's own: the check of every input, and the same results as drawn ones."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,9 +1,5 @@
 """The parts of the simulator against each other; what may import what: test_architecture.py."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -18,8 +14,6 @@ from rmsim.studies.compare import network_averages
 from rmtheory import Chain
 
 pytestmark = pytest.mark.numerical
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @given(
@@ -64,15 +58,6 @@ def test_float32_and_float64_draw_the_same_networks() -> None:
         for kind in (torch.float32, torch.float64)
     )
     assert np.array_equal(single, double)
-
-
-@pytest.mark.parametrize("arguments", [["--help"], ["relax", "--help"], ["enumerate", "--help"]])
-def test_help_does_not_load_torch(arguments: list[str]) -> None:
-    code = (
-        "import sys; from rmsim.cli import run; "
-        f"assert run({arguments!r}) == 0; assert 'torch' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, cwd=ROOT)
 
 
 @pytest.mark.parametrize("p", [1.0, 0.7])

@@ -1,8 +1,7 @@
 """Enumeration against a loop over all states, its symmetries, its other path, its refusals."""
 
 import math
-import subprocess
-import sys
+from collections.abc import Callable
 from itertools import product
 from types import ModuleType
 
@@ -29,10 +28,11 @@ from rmsim.enumeration import (
     unpack,
 )
 from rmsim.enumeration.branch_and_bound import search
-from rmsim.enumeration.exhaustive import search_dense
+from rmsim.enumeration.exhaustive import screening_dtype, search_dense
 from rmsim.enumeration.overlaps import Array, coupling_matrix
 from rmsim.search import planted
 from rmtheory.base.errors import InvalidInputError
+from tests.forked import in_child
 
 pytestmark = pytest.mark.numerical
 
@@ -144,23 +144,26 @@ def test_couplings_that_overflow_are_refused(name: str) -> None:
         enumerate_fixed_points(np.zeros((2, 2, 2)), **couplings)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [
-        "torch.backends.cuda.matmul.fp32_precision = 'tf32'",
-        "torch.set_float32_matmul_precision('high')",
-    ],
-)
-def test_products_with_fewer_digits_are_not_trusted(setting: str) -> None:
+def _tf32() -> None:
+    torch.backends.cuda.matmul.fp32_precision = "tf32"
+
+
+def _high() -> None:
+    torch.set_float32_matmul_precision("high")
+
+
+def _screening(allow: Callable[[], None]) -> torch.dtype:
+    allow()
+    screening_dtype(torch.device("cpu"))
+    return screening_dtype(torch.device("cuda"))
+
+
+@pytest.mark.parametrize("allow", [_tf32, _high])
+def test_products_with_fewer_digits_are_not_trusted(allow: Callable[[], None]) -> None:
     """However they were allowed; in a process of its own, because torch keeps them for ever."""
-    code = (
-        f"import torch; {setting}; from rmsim.enumeration.exhaustive import screening_dtype; "
-        "assert screening_dtype(torch.device('cuda')) == torch.float64; "
-        "screening_dtype(torch.device('cpu'))"
-    )
-    if "fp32_precision" in setting and not hasattr(torch.backends.cuda.matmul, "fp32_precision"):
+    if allow is _tf32 and not hasattr(torch.backends.cuda.matmul, "fp32_precision"):
         pytest.skip("torch before 2.9 has no such setting")
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert in_child(_screening, allow) == torch.float64
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")

@@ -1,4 +1,4 @@
-"""Training in a folder: what is computed and written, and how a run goes on."""
+"""Training in a folder: what is computed and written, and how a run resumes."""
 
 import itertools
 import json

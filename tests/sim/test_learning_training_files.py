@@ -2,8 +2,6 @@
 
 import errno
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from rmsim.data import load, synthetic
 from rmsim.learning.run_folder import Folder, Plan, load_checkpoint
 from rmsim.learning.training import Progress, train
 from rmtheory.base.errors import InvalidInputError, StorageError, UnreadableDataError
+from tests.forked import in_child
 from tests.training_runs import DATA, plan, same, trained
 
 
@@ -158,21 +157,16 @@ def test_what_to_do_depends_on_what_is_wrong(number: int, words: str, tmp_path: 
         raise OSError(number, "no")
 
 
-_FULL = """
-import resource, sys
-from rmsim.data import synthetic
-from rmsim.learning.run_folder import Plan
-from rmsim.learning.training import Metrics, train
-from rmtheory.base.errors import StorageError
-few = {"dataset": "synthetic", "train_samples": 400, "test_samples": 200}
-plan = Plan.of_preset("entangled-mnist-dense", 60, **few)
-most = int(sys.argv[2])
-resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-try:
-    train(plan, synthetic(), 3, out=sys.argv[1], device="cpu", metrics=Metrics(100, 200))
-except StorageError as problem:
-    print(problem)
-"""
+def _full(folder: Path, most: int) -> str:
+    """Train with a limit to the size of files; return what the run said."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    try:
+        trained(folder, 3)
+    except StorageError as problem:
+        return str(problem)
+    return "it was written"
 
 
 @pytest.mark.parametrize("what", ["checkpoint.npz", "log.jsonl"])
@@ -183,14 +177,9 @@ def test_a_full_disk_is_told_and_nothing_is_lost(what: str, tmp_path: Path) -> N
     if what == "log.jsonl":  # filled by records, so that it is the first file to hit the limit
         size = (tmp_path / "run" / "log.jsonl").stat().st_size + 100
     content = (tmp_path / "run" / "log.jsonl").read_text()
-    answer = subprocess.run(
-        [sys.executable, "-c", _FULL, str(tmp_path / "run"), str(size)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "could not be written" in answer.stdout, answer
-    assert "run the same command again" in answer.stdout
+    answer = in_child(_full, tmp_path / "run", size)
+    assert "could not be written" in answer
+    assert "run the same command again" in answer
     assert same(load_checkpoint(tmp_path / "run" / "checkpoint.npz").state, before.state)
     assert not list((tmp_path / "run").glob(".checkpoint*"))
     resumed = trained(tmp_path / "run", 2)

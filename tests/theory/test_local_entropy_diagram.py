@@ -172,7 +172,7 @@ def test_the_command_goes_on_and_keeps_what_others_have_left(
     told = capsys.readouterr().err
     assert told == (
         f"rmtheory: interrupted: 3 of 10 points are kept in {parts}; "
-        "the same command goes on from there\n"
+        "the same command resumes from there\n"
     )
     kept = {path: path.read_bytes() for path in parts.iterdir()}
     assert _command(tmp_path, "--width", "1e-3") == 2
