@@ -141,11 +141,12 @@ def test_amp_against_edge_messages(n: int, chain: Chain, tolerance: float) -> No
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, DOUBLE])
-@pytest.mark.parametrize("strength", [15.0, 100.0, 1000.0])
-def test_edge_messages_stay_finite_in_strong_fields(strength: float, dtype: torch.dtype) -> None:
-    couplings = draw_dense(Network(20, Chain(1, 0.8)), 0, range(6), dtype=dtype)
-    field = strength * random_fields(3, range(6), 1, 20).sign()
-    result = dense_belief_propagation(couplings, field=field)
+def test_edge_messages_stay_finite_in_strong_fields(dtype: torch.dtype) -> None:
+    """Fields of 15, 100 and 1000, each on six networks; most do not converge."""
+    couplings = draw_dense(Network(20, Chain(1, 0.8)), 0, range(18), dtype=dtype)
+    strength = torch.tensor([15.0, 100.0, 1000.0]).repeat_interleave(6).reshape(18, 1, 1)
+    field = strength * random_fields(3, range(18), 1, 20).sign()
+    result = dense_belief_propagation(couplings, field=field, max_iterations=60)
     assert bool(result.free_entropy.isfinite().all())
     assert bool(result.m.isfinite().all())
 
