@@ -160,10 +160,10 @@ def _piece(
     """Counts, histograms, nodes, near ties and seconds of samples `first` to `last` - 1."""
     counts, rows, nodes, near_ties, seconds = [], [], 0, 0, 0.0
     drawn = draw_dense(network, seed, range(first, last), dtype=torch.float64)
-    fields = [float(x) for x in (network.jd, network.lam_left, network.lam_right)]
+    jd, left, right = float(network.jd), float(network.lam_left), float(network.lam_right)
     for J in drawn.matrices.numpy():
         couplings = J if network.given is None else checked_couplings(J)
-        points = search_checked(couplings, *fields, keep_states=histogram)
+        points = search_checked(couplings, jd, left, right, keep_states=histogram)
         counts.append(points.count)
         nodes += points.nodes
         near_ties += points.near_ties
