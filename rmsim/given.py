@@ -1,7 +1,8 @@
 r"""Couplings of the user's own, wherever drawn ones go: :meth:`rmsim.network.Network.from_array`.
 
-One check of every J: it is real, finite and square, and its diagonal is zero, since the
-self-coupling J_D is an argument of its own.
+One check at the entry, the same for the dynamics, message passing, enumeration and neighbours: J is
+real, finite and square, and its diagonal is zero, since the self-coupling J_D is an argument of its
+own. Message passing refuses symmetric J besides.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Given:
 
 
 def given_couplings(J: Numbers | sparse.sparray | Sequence[Any]) -> Given:
-    """Return J after that check.
+    """Return J after the check at the entry.
 
     Parameters
     ----------
@@ -163,10 +164,15 @@ def checked_matrices(name: str, J: torch.Tensor, most: float) -> torch.Tensor:
     shape = tuple(J.shape)
     if len(shape) not in (2, 3) or shape[-1] != shape[-2] or 0 in shape:
         raise InvalidInputError(name, f"of shape {shape}", _SHAPES)
+    check_entries(name, J, most)
+    return J if len(shape) == 3 else J.unsqueeze(0)
+
+
+def check_entries(name: str, J: torch.Tensor, most: float = MOST_COUPLING) -> None:
+    """Refuse matrices (..., n, n) that are not finite, or not zero on their diagonals."""
     _check_size(name, J, most)
     if bool(J.diagonal(dim1=-2, dim2=-1).any()):
         raise InvalidInputError(name, "another diagonal", _DIAGONAL)
-    return J if len(shape) == 3 else J.unsqueeze(0)
 
 
 _DIAGONAL = "zero on its diagonal: the self-coupling J_D is an argument of its own, jd"

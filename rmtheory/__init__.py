@@ -18,6 +18,7 @@ The front door; every name is imported when it is first used.
 :func:`instability_root`          J_D at which one layer loses that stability
 :func:`local_entropy`             S_I and S_E at a distance d and y replicas
 :func:`ystar`                     y*(d) and S_I*(d), where S_E = 0
+:func:`typical_neighbourhood`     the same around a typical fixed point
 :func:`curve`                     the same at many distances
 :func:`critical_coupling`         J_D or lambda at which the dense regions become connected
 :func:`monotonicity`              whether S_I*(d) rises everywhere, which decides on that
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from rmtheory.local_entropies.diagram import phase_diagram
     from rmtheory.local_entropies.points import local_entropy, ystar
     from rmtheory.local_entropies.thresholds import critical_coupling, monotonicity
+    from rmtheory.local_entropies.typical import typical_neighbourhood
     from rmtheory.replica.eigenvalues import instability_root, stability
     from rmtheory.second_moment.large_n import second_moment_ratio
     from rmtheory.symbolic.topics import derive
@@ -91,6 +93,7 @@ else:
             ".local_entropies.diagram": ["phase_diagram"],
             ".local_entropies.points": ["local_entropy", "ystar"],
             ".local_entropies.thresholds": ["critical_coupling", "monotonicity"],
+            ".local_entropies.typical": ["typical_neighbourhood"],
             ".replica.eigenvalues": ["instability_root", "stability"],
             ".second_moment.large_n": ["second_moment_ratio"],
             ".symbolic.topics": ["derive"],
@@ -131,5 +134,6 @@ __all__ = [
     "phase_diagram",
     "second_moment_ratio",
     "stability",
+    "typical_neighbourhood",
     "ystar",
 ]

@@ -53,7 +53,7 @@ def _parameters(
 
 def measure(point: dict[str, Any], seed: int, device: str = "cpu") -> dict[str, Any]:
     """Search for a fixed point or plant one, and count the fixed points near it; called by name."""
-    from rmsim.search.planted import neighbours_at
+    from rmsim.search.neighbours import neighbours_at
     from rmsim.search.tap_entropy import local_entropy_around, reference_point
     from rmsim.tensors import choose_device
 

@@ -74,7 +74,9 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
     least = np.empty((2, len(layers), len(deep_jd)))
     for i, L in enumerate(layers):
         for j, J in enumerate(deep_jd):
-            estimate = stability(Chain(L, J, parameters["deep_lam"]), digits).eigenvalues[0]
+            estimate = stability(Chain.at_depth(L, J, parameters["deep_lam"]), digits).eigenvalues[
+                0
+            ]
             least[:, i, j] = estimate.value, estimate.error
             done += 1
             context.progress(done, total)
@@ -208,5 +210,5 @@ FIGURE = Figure(
     },
     compute=compute,
     plot=plot,
-    earlier=("1-0a27c3d34757",),
+    earlier=("1-0a27c3d34757", "1-20ae4ade322d"),
 )

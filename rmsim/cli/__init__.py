@@ -10,8 +10,11 @@ from rmsim.cli.capacity import capacity_command, overlaps_command
 from rmsim.cli.data import data_app
 from rmsim.cli.landscape import landscape_command
 from rmsim.cli.networks import (
+    bp_command,
+    check_command,
     enumerate_command,
     local_entropy_command,
+    neighbours_command,
     relax_command,
     solve_command,
 )
@@ -24,11 +27,14 @@ app = application("rmsim", "Simulate asymmetric recurrent networks and put the t
 
 app.add_typer(baseline_app, name="baseline")
 app.add_typer(data_app, name="data")
+app.command("bp")(bp_command)
 app.command("capacity")(capacity_command)
+app.command("check")(check_command)
 app.command("enumerate")(enumerate_command)
 app.command("evaluate")(evaluate_command)
 app.command("landscape")(landscape_command)
 app.command("local-entropy")(local_entropy_command)
+app.command("neighbours")(neighbours_command)
 app.command("presets")(presets_command)
 app.command("overlaps")(overlaps_command)
 app.command("relax")(relax_command)

@@ -2,11 +2,13 @@
 
 ``rmsim relax``: the dynamics from random starts, over many networks; ``rmsim enumerate``: all fixed
 points of many samples, against the exact averages; ``rmsim solve``: the search for a fixed point of
-one network; ``rmsim local-entropy``: the fixed points around a reference point, in one network.
+one network; ``rmsim local-entropy``: the fixed points around a reference point, in one network;
+``rmsim check``, ``neighbours`` and ``bp``: what can be asked of couplings and states of one's own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -42,7 +44,7 @@ if TYPE_CHECKING:  # torch takes seconds to import, and --help needs none of it
     import torch
 
     from rmsim.network import Network
-    from rmsim.search.tap_entropy import LocalEntropy
+    from rmsim.search.neighbours import Neighbours
 
 
 _RELAX_MEANING = {
@@ -456,14 +458,19 @@ def _values(value: torch.Tensor) -> float | list[float] | None:
 
 
 _LOCAL_ENTROPY_MEANING = {
-    "at_distance_1": "fixed points at distance 1, counted",
-    "at_distance_2": "fixed points at distance 2, counted",
-    "distances": "distances d per neuron",
+    "distances": "d, share of neurons that differ from the reference point",
     "entropies": "S(d) per neuron there by TAP (none: the curve does not reach d)",
+    "mutual_distances": "between two of the fixed points at d: the d of theory's S_I*(d)",
+    "theory_typical": "S of theory around a typical fixed point, at these mutual distances",
+    "theory_densest": "S_I* of theory, the densest regions, at these mutual distances",
     "least_distance": "where the curve ends",
     "min_margin": "least s h of the fixed point",
     "wall_time": "seconds",
 }
+
+NeighboursOption = Annotated[
+    str, option("--neighbours", "K", "Count or estimate fixed points at the distances 1 to K.")
+]
 
 
 @bundled
@@ -473,17 +480,27 @@ def local_entropy_command(
         option(
             "--reference",
             "SOURCE",
-            "Source of the reference point: dynamics, rbp, likelihood or planted (typical).",
+            "Reference point: dynamics, rbp, likelihood, planted (typical), or a FILE.npy.",
         ),
     ] = "planted",
     around: Annotated[str | None, typer.Option("--around", hidden=True)] = None,
     n: io.SizeOption = None,
     *,
     model: io.FiniteChainOptions,
-    d: Annotated[str, option("--d", "VALUES", "Distances for the table.")] = ".02,.05,.1,.2",
+    d: Annotated[
+        str, option("--d", "VALUES", "Distances from the reference point for the table.")
+    ] = ".02,.05,.1,.2",
+    neighbours: NeighboursOption = "2",
     gamma: Annotated[
         str, option("--gamma", "VALUES", "Fields to scan: a,b,c or start:stop:count.")
     ] = "0:3:61",
+    against_theory: Annotated[
+        bool,
+        typer.Option(
+            "--against-theory",
+            help="Also S of typical and of the densest regions, at the same mutual distances.",
+        ),
+    ] = False,
     seed: SeedOption = "0",
     device: DeviceOption = "auto",
     couplings: CouplingsOption = None,
@@ -492,15 +509,20 @@ def local_entropy_command(
     json: io.JsonOption = False,
     out: io.OutOption = None,
 ) -> None:
-    """Local entropy S(d) around a fixed point by TAP, and the exact counts at distance 1 and 2.
+    """Local entropy S(d) around a fixed point by TAP, and the number of its close neighbours.
+
+    d is the distance from the reference point. The d of theory's S_I*(d) is another one, that
+    between two of the fixed points counted (mutual_distances); --against-theory compares there.
 
     Example: rmsim local-entropy --reference rbp --n 400 --jd .8 --seed 0 --out FILE.json --plot
     """
     import time
 
-    from rmsim.dynamics import least_margins
-    from rmsim.search.planted import neighbours_at
-    from rmsim.search.tap_entropy import local_entropy_around, reference_point
+    from rmsim.studies.neighbourhood import (
+        plot_neighbourhood,
+        survey_neighbourhood,
+        theory_to_draw,
+    )
     from rmsim.tensors import checked_seed, choose_device
 
     started = time.perf_counter()
@@ -515,24 +537,27 @@ def local_entropy_command(
     if distances[0] < 0 or distances[-1] > 1:
         raise InvalidInputError("d", d, "distances from 0 to 1, as shares of the neurons")
     network = make_network(n, model, couplings=couplings)
+    if against_theory and couplings is not None:
+        allowed = "absent with --couplings: the theory is of random ones"
+        raise InvalidInputError("against_theory", True, allowed)
     number, place = checked_seed(seed), choose_device(device)
-    source = reference if around is None else around
-    if couplings is not None and source == "planted":
-        allowed = "dynamics, rbp or likelihood with --couplings: a planted point draws its own"
-        raise InvalidInputError("reference", source, allowed)
-    drawn, state = reference_point(network, source, seed=number, device=place)
-    curve = local_entropy_around(drawn, state, fields)
-    margin = least_margins(drawn, state.to(drawn.device)[None, None])
-    J = drawn.matrices[0].double().cpu().numpy()
-    counts = [neighbours_at(J, state.numpy(), network, k) for k in (1, 2)]
-    write_states(states, state[None])
+    surroundings = survey_neighbourhood(
+        network,
+        reference if around is None else around,
+        gammas=fields,
+        most=checks.integer("neighbours", neighbours, 1),
+        seed=number,
+        device=place,
+    )
+    curve, source = surroundings.curve, surroundings.source
+    write_states(states, surroundings.state[None])
     title = f"Fixed points around one ({source}) of {network.chain} with N = {network.n}"
+    counts, meaning = counted_neighbours(surroundings.neighbours)
     document = {
         "parameters": network.parameters() | {"reference": source},
-        "at_distance_1": counts[0],
-        "at_distance_2": counts[1],
-        "distances": list(distances),
-        "entropies": [curve.at(x) for x in distances],
+        **counts,
+        **surroundings.at(distances),
+        **(surroundings.against_theory(distances) if against_theory else {}),
         "curve": {
             "gamma": curve.gamma.tolist(),
             "d": curve.d.tolist(),
@@ -542,27 +567,205 @@ def local_entropy_command(
         },
         "failed": [{"gamma": value, "status": why} for value, why in curve.failed],
         "least_distance": float(curve.d[-1]),
-        "min_margin": float(margin),
+        "min_margin": surroundings.min_margin,
         "seed": number,
         "device": str(place),
         "dtype": "float64",
         "wall_time": time.perf_counter() - started,
     }
-    report = SimulationReport(title, document, _LOCAL_ENTROPY_MEANING)
+    report = SimulationReport(title, document, meaning | _LOCAL_ENTROPY_MEANING)
     if plot and out is not None:
         report.to_json()  # no picture without a valid result
-        _plot(curve, title, out.with_suffix(".png"))
+        theory = theory_to_draw(network) if against_theory else None
+        with replacing(out.with_suffix(".png"), "plot") as temporary:
+            plot_neighbourhood(surroundings, title, theory).savefig(temporary, dpi=200)
     report.show(json, out)
 
 
-def _plot(curve: LocalEntropy, title: str, path: Path) -> None:
-    """Draw S against d."""
-    from matplotlib.figure import Figure
+def counted_neighbours(
+    neighbours: Sequence[Neighbours],
+) -> tuple[dict[str, float | None], dict[str, str]]:
+    """Return the counts as a document, and their meanings."""
+    counts: dict[str, float | None] = {}
+    meaning = {}
+    for one in neighbours:
+        name = f"at_distance_{one.distance}"
+        counts[name] = one.count
+        meaning[name] = f"fixed points at distance {one.distance}, counted"
+        if not one.exact:
+            counts[f"{name}_error"] = one.error
+            how = "estimated" if one.count is not None else "too few for an estimate"
+            meaning[name] = f"fixed points at distance {one.distance}, {how}"
+    return counts, meaning
 
-    figure = Figure(figsize=(3.6, 2.8), layout="constrained")
-    axis = figure.subplots()
-    axis.plot(curve.d, curve.entropy, ".-", ms=3, lw=1)
-    axis.set(xlabel="$d$", ylabel="$S(d)$", xlim=(0, 0.5))
-    axis.set_title(title, fontsize=6)
-    with replacing(path, "plot") as temporary:
-        figure.savefig(temporary, dpi=200)
+
+# One's own network: is a state a fixed point, what is near it, what do messages say.
+
+FixedPointsOption = Annotated[
+    Path | None,
+    option("--states", "FILE", "States to read, .npy: (count, layers, n), (layers, n) or (n,)."),
+]
+
+
+@bundled
+def check_command(
+    n: io.SizeOption = None,
+    *,
+    model: io.FiniteChainOptions,
+    states: FixedPointsOption = None,
+    seed: SeedOption = "0",
+    couplings: CouplingsOption = None,
+    json: io.JsonOption = False,
+    out: io.OutOption = None,
+) -> None:
+    """Say whether the states of a file are fixed points: all margins s h positive, in float64.
+
+    Example: rmsim check --couplings J.npy --jd .8 --states fixed_points.npy
+    """
+    from rmsim.studies.neighbourhood import check_fixed_points
+    from rmsim.tensors import checked_seed
+
+    network = make_network(n, model, couplings=couplings)
+    number = checked_seed(seed)
+    checked = check_fixed_points(network, _given_states(states), seed=number)
+    document = {
+        "parameters": network.parameters(),
+        "states": len(checked.fixed),
+        "fixed_points": int(checked.fixed.sum()),
+        "min_margin": float(checked.min_margin.min()),
+        "most_unsatisfied": int(checked.unsatisfied.max()),
+        "min_margins": checked.min_margin.tolist(),
+        "seed": number,
+    }
+    meaning = {
+        "states": "states in the file",
+        "fixed_points": "of them are fixed points of this network",
+        "min_margin": "least s h of all states",
+        "most_unsatisfied": "neurons against their field in the worst state",
+    }
+    title = f"States of {states} in {network.chain} with N = {network.n}"
+    SimulationReport(title, document, meaning).show(json, out)
+
+
+def _given_states(states: Path | None) -> Path:
+    if states is None:
+        raise InvalidInputError("states", "nothing", "given (--states FILE.npy)")
+    return states
+
+
+@bundled
+def neighbours_command(
+    n: io.SizeOption = None,
+    *,
+    model: io.FiniteChainOptions,
+    states: FixedPointsOption = None,
+    most: Annotated[str, option("--most", "K", "Largest distance.")] = "10",
+    seed: SeedOption = "0",
+    couplings: CouplingsOption = None,
+    json: io.JsonOption = False,
+    out: io.OutOption = None,
+) -> None:
+    """Count the fixed points at the distances 1, 2, ... of the first state of a file.
+
+    Exact by branch and bound where that takes seconds; beyond, estimates with their errors.
+
+    Example: rmsim neighbours --couplings J.npy --jd .8 --states fixed_points.npy --most 10
+    """
+    import time
+
+    from rmsim.enumeration.exhaustive import draw_couplings
+    from rmsim.search.neighbours import count_neighbours
+    from rmsim.studies.neighbourhood import states_of
+    from rmsim.tensors import checked_seed
+
+    started = time.perf_counter()
+    network = make_network(n, model, couplings=couplings)
+    number = checked_seed(seed)
+    reach = checks.integer("most", most, 1, network.n * network.layers)
+    spins = states_of(network, "states", _given_states(states))
+    J = draw_couplings(network, number, 0)
+    neighbours = count_neighbours(J, spins[0], network, reach, seed=number)
+    counts, meaning = counted_neighbours(neighbours)
+    document = {
+        "parameters": network.parameters(),
+        **counts,
+        "seed": number,
+        "device": "cpu",
+        "dtype": "float64",
+        "wall_time": time.perf_counter() - started,
+    }
+    title = f"Fixed points near the first of {states} in {network.chain} with N = {network.n}"
+    SimulationReport(title, document, meaning | {"wall_time": "seconds"}).show(json, out)
+
+
+_BP_MEANING = {
+    "converged": "the messages have a fixed point",
+    "status": "how message passing ended",
+    "iterations": "sweeps over all messages",
+    "bethe_entropy": "entropy of the fixed points per neuron (none: not converged)",
+    "theory_entropy": "log of the mean number of fixed points, per neuron (none: given couplings)",
+    "overlap": "q = mean of m^2, the overlap of two fixed points",
+    "device": "where it ran",
+    "wall_time": "seconds",
+}
+
+
+@bundled
+def bp_command(
+    n: io.SizeOption = None,
+    *,
+    model: io.FiniteChainOptions,
+    max_iterations: Annotated[str, option("--max-iterations", "COUNT", "The cap.")] = "500",
+    seed: SeedOption = "0",
+    dtype: DtypeOption = "float64",
+    device: DeviceOption = "auto",
+    couplings: CouplingsOption = None,
+    magnetisations: Annotated[
+        Path | None,
+        option("--magnetisations", "FILE", "Also write <s> of each neuron as .npy: (layers, n)."),
+    ] = None,
+    json: io.JsonOption = False,
+    out: io.OutOption = None,
+) -> None:
+    """Belief propagation (AMP) over all fixed points of one network: entropy and magnetisations.
+
+    Example: rmsim bp --couplings J.npy --jd .8 --magnetisations m.npy
+    """
+    import time
+
+    import numpy as np
+
+    from rmsim.dynamics.status import Status
+    from rmsim.search.amp import belief_propagation
+    from rmsim.studies.compare import annealed_entropy
+    from rmsim.tensors import checked_seed, choose_device, choose_dtype
+
+    started = time.perf_counter()
+    check_states(magnetisations, out, "magnetisations")
+    network = make_network(n, model, couplings=couplings)
+    number, place, kind = checked_seed(seed), choose_device(device), choose_dtype(dtype)
+    cap = checks.integer("max_iterations", max_iterations, 1)
+    where = {"seed": number, "dtype": kind, "device": place}
+    beliefs = belief_propagation(network, max_iterations=cap, **where)  # type: ignore[arg-type]
+    converged = bool(beliefs.converged)
+    m = beliefs.m[0].double().cpu().numpy()
+    if magnetisations is not None:
+        with replacing(magnetisations, "magnetisations") as temporary, temporary.open("wb") as file:
+            np.save(file, m, allow_pickle=False)
+    document: dict[str, object] = {
+        "parameters": network.parameters() | {"max_iterations": cap},
+        "converged": converged,
+        "status": Status(int(beliefs.status)).label,
+        "iterations": int(beliefs.iterations),
+        "bethe_entropy": float(beliefs.entropy) / (network.n * network.layers)
+        if converged
+        else None,
+        "theory_entropy": None if couplings else annealed_entropy(network.chain, network.n),
+        "overlap": float(np.mean(m**2)),
+        "seed": number,
+        "device": str(place),
+        "dtype": str(kind).removeprefix("torch."),
+        "wall_time": time.perf_counter() - started,
+    }
+    title = f"Belief propagation on {network.chain} with N = {network.n}"
+    SimulationReport(title, document, _BP_MEANING).show(json, out)

@@ -128,15 +128,15 @@ def make_network(
     return Network(given.n, chain, given.rho, given.symmetric, given)
 
 
-def check_states(path: Path | None, out: Path | None) -> None:
+def check_states(path: Path | None, out: Path | None, name: str = "states") -> None:
     """Refuse a file of states that cannot be written, or in place of the other results."""
     if path is None:
         return
-    check_folder("states", path)
+    check_folder(name, path)
     if path.suffix != ".npy":
-        raise InvalidInputError("states", str(path), "a file ending in .npy")
+        raise InvalidInputError(name, str(path), "a file ending in .npy")
     if out is not None and path.resolve() == out.resolve():
-        raise InvalidInputError("states", str(path), "another file than that of --out")
+        raise InvalidInputError(name, str(path), "another file than that of --out")
 
 
 def write_states(path: Path | None, states: npt.ArrayLike) -> None:
@@ -410,6 +410,8 @@ def shown(value: object, error: object = None) -> str:
         errors = error if isinstance(error, list) else [error] * len(value)
         return ", ".join(shown(one, its) for one, its in zip(value, errors, strict=True))
     if isinstance(value, float) and isinstance(error, float) and error > 0:
+        if value >= 1e7:
+            return f"{value:.3g} ± {error:.2g}"
         decimals = max(0, 1 - math.floor(math.log10(error)))
         return f"{value:.{decimals}f} ± {error:.{decimals}f}"
     return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -180,6 +180,9 @@ class Couplings(ABC):
         """
         return self
 
+    def check(self) -> None:  # noqa: B027  # most kinds have nothing to refuse
+        """Refuse entries that a user may have given wrong; drawn couplings need no such check."""
+
     def asymmetric_matrices(self) -> torch.Tensor:
         """Return J, (samples, layers, n, n), for message passing.
 

@@ -29,7 +29,7 @@ import torch
 from rmsim.compiled_loops import compiled, run_parts, shares, thread_count
 from rmsim.couplings.base import ChainCouplings, Columns, Couplings
 from rmsim.couplings.rows import CompressedRows, SparseCouplings, compressed
-from rmsim.given import Given
+from rmsim.given import Given, check_entries
 from rmsim.network import Network
 from rmsim.tensors import (
     checked_seed,
@@ -101,6 +101,10 @@ class DenseChain(MatrixCouplings, ChainCouplings):
             allowed = "a floating point tensor of shape (samples, layers, n, n)"
             raise InvalidInputError("matrices", str(shape), allowed)
         super().__post_init__()
+
+    def check(self) -> None:
+        """Refuse matrices that are not finite or not zero on their diagonals."""
+        check_entries("matrices", self.matrices)
 
     @property
     def layers(self) -> int:

@@ -182,6 +182,7 @@ def relax(
         if samples is not None:
             allowed = f"left out: these couplings are {counted(network.samples, 'sample')}"
             raise InvalidInputError("samples", str(samples), allowed)
+        network.check()
         chosen = range(first_sample, first_sample + network.samples)
         sets = iter([(network, chosen)])
     shape = (len(chosen), "starts", network.layers, network.n)

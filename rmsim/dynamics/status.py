@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
 import torch
 
@@ -29,6 +30,8 @@ class Status(IntEnum):
     >>> import rmsim as rs
     >>> rs.Status.CYCLE.label, rs.Status("unconverged").label
     ('cycle', 'cap')
+    >>> print(rs.Status.CAP)
+    cap
     >>> print(rs.Status.MARGINAL.remedy)
     Stable as simulated, but a margin is not positive in float64: use dtype float64.
     """
@@ -87,6 +90,9 @@ class Status(IntEnum):
         """Name in the output of a command."""
         return self.name.lower()
 
+    def __str__(self) -> str:
+        return self.label
+
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
@@ -129,8 +135,8 @@ class SearchResult:
     >>> result = rs.find_fixed_point(rs.Network(100, rs.Chain(1, jd=2.0)), samples=3)
     >>> result.solved.tolist(), result.unsatisfied.tolist()
     ([True, True, True], [0, 0, 0])
-    >>> {rs.Status(int(status)).label for status in result.status}
-    {'fixed_point'}
+    >>> print(*result.words)
+    fixed_point fixed_point fixed_point
     """
 
     method: str
@@ -150,6 +156,15 @@ class SearchResult:
     def solved(self) -> torch.Tensor:
         """Return which searches ended in a fixed point."""
         return self.ended(Status.FIXED_POINT)
+
+    @property
+    def words(self) -> list[Any]:
+        """Return how each search ended, in a word; lists within a list for several starts."""
+
+        def named(values: Any) -> Any:
+            return [named(x) for x in values] if isinstance(values, list) else Status(values).label
+
+        return list(named(self.status.tolist()))
 
     def ended(self, status: Status) -> torch.Tensor:
         """Return which searches ended in `status`."""

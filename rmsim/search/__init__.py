@@ -8,7 +8,8 @@ if TYPE_CHECKING:
     from rmsim.search.focusing import FocusedPoint, focus
     from rmsim.search.likelihood import Rate, log_likelihood, optimise
     from rmsim.search.methods import METHODS, Method, find_fixed_point
-    from rmsim.search.planted import Planted, neighbours_at, pair_flips, plant, single_flips
+    from rmsim.search.neighbours import Neighbours, count_neighbours, neighbours_at
+    from rmsim.search.planted import Planted, pair_flips, plant, single_flips
     from rmsim.search.reinforced import Schedule, reinforce
     from rmsim.search.sign_search import SearchOptions
     from rmsim.search.tap_entropy import (
@@ -34,7 +35,8 @@ else:
                 "reference_point",
             ],
             ".methods": ["METHODS", "Method", "find_fixed_point"],
-            ".planted": ["Planted", "neighbours_at", "pair_flips", "plant", "single_flips"],
+            ".neighbours": ["Neighbours", "count_neighbours", "neighbours_at"],
+            ".planted": ["Planted", "pair_flips", "plant", "single_flips"],
             ".reinforced": ["Schedule", "reinforce"],
             ".sign_search": ["SearchOptions"],
         },
@@ -47,11 +49,13 @@ __all__ = [
     "FocusedPoint",
     "LocalEntropy",
     "Method",
+    "Neighbours",
     "Planted",
     "Rate",
     "Schedule",
     "SearchOptions",
     "belief_propagation",
+    "count_neighbours",
     "dense_belief_propagation",
     "find_fixed_point",
     "focus",

@@ -395,6 +395,7 @@ def dense_couplings(
 ) -> DenseChain:
     """Return the couplings that messages pass along: those given, or those of a network."""
     if isinstance(network, DenseChain):
+        network.check()
         return network
     if not isinstance(network, Network):
         raise InvalidInputError(

@@ -171,6 +171,7 @@ def find_fixed_point(
     else:
         if chosen.independent and not isinstance(network, DenseChain):
             raise InvalidInputError("network", type(network).__name__, f"dense for {method}")
+        network.check()
         sets = iter([(network, range(network.samples))])
     parts: list[SearchResult] = []
     done = 0

@@ -9,7 +9,7 @@ rows of J are independent Gaussians, each conditioned on its own half-space,
     \quad \sigma_N^2 = (N-1)/N .
 
 So only the component of a free row along the state is replaced, by one from the truncated normal.
-Around such a point the fixed points at distance 1 and 2 are counted from margins and couplings.
+The fixed points at small distances of such a point are counted in :mod:`rmsim.search.neighbours`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
 from scipy import special
 
-from rmsim.compiled_loops import compiled
-from rmsim.enumeration.branch_and_bound import accurate_margin, fixed_point, tolerances
+from rmsim.enumeration.branch_and_bound import fixed_point, tolerances
 from rmsim.enumeration.overlaps import Array, Spins, coupling_matrix
 from rmsim.network import Network
+from rmsim.search.neighbours import neighbours_at
 from rmtheory.base.errors import InvalidInputError, RMError
 
 
@@ -95,25 +94,12 @@ def plant(network: Network, random: torch.Generator) -> Planted:
 
 def single_flips(sample: Planted) -> int:
     """Number of fixed points at distance 1 of the planted one, flips in any layer."""
-    return _count_singles(*_arrays(sample))
+    return neighbours_at(sample.J, sample.state, sample.network, 1)
 
 
 def pair_flips(sample: Planted) -> int:
-    """Number of fixed points at distance 2 of the planted one, flips in any layers.
-
-    All pairs are tested, the smallest margins first: the time grows like (N L)^2.
-    """
-    return _count_pairs(*_arrays(sample))
-
-
-def neighbours_at(J: ArrayLike, state: ArrayLike, network: Network, distance: int) -> int:
-    """Return the number of fixed points at distance 1 or 2 of a given one, of any origin."""
-    if distance not in (1, 2):
-        raise InvalidInputError("distance", distance, "1 or 2 (enumerate for more)")
-    couplings = np.asarray(J, dtype=np.float64).reshape(network.layers, network.n, network.n)
-    spins = np.asarray(state).reshape(network.layers, network.n).astype(np.int8)
-    sample = Planted(network, couplings, spins)
-    return single_flips(sample) if distance == 1 else pair_flips(sample)
+    """Number of fixed points at distance 2 of the planted one, flips in any layers."""
+    return neighbours_at(sample.J, sample.state, sample.network, 2)
 
 
 def _uniform(shape: tuple[int, ...], random: torch.Generator) -> Array:
@@ -149,56 +135,3 @@ def _columns(network: Network, sigma: float, uniform: Array) -> Array:
         before_last, last = last, new
         state.append(signs[last])
     return np.array(state)
-
-
-def _arrays(sample: Planted) -> tuple[Array, Array, float]:
-    """Margins m_t, changes D_ut = 2 s_u s_t K_tu that the flip of u takes off m_t, and J_D."""
-    network = sample.network
-    K = coupling_matrix(sample.J, network.lam_left, network.lam_right)
-    state = sample.state.reshape(-1).astype(np.float64)
-    gauged = K * state[:, None] * state
-    tolerance = tolerances(K, network.jd)
-    margins = network.jd + gauged.sum(axis=1)
-    for t in np.flatnonzero(np.abs(margins) <= tolerance):
-        margins[t] = accurate_margin(K[t], state, int(t), network.jd)
-    if np.any(margins <= 0):
-        raise InvalidInputError("state", "another state", "a fixed point of these couplings")
-    # The smallest margins first: they fail first, and end most tests at once.
-    order = np.argsort(margins)
-    change = np.ascontiguousarray(2 * gauged[np.ix_(order, order)].T)
-    return margins[order], change, network.jd
-
-
-@compiled
-def _count_singles(margins: Array, change: Array, jd: float) -> int:
-    """Flip a: its own margin becomes 2 J_D - m_a, that of t becomes m_t - D_at."""
-    count = 0
-    for a in range(margins.size):
-        if 2.0 * jd - margins[a] <= 0.0:
-            continue
-        good = True
-        for t in range(margins.size):
-            if t != a and margins[t] - change[a, t] <= 0.0:
-                good = False
-                break
-        count += good
-    return count
-
-
-@compiled
-def _count_pairs(margins: Array, change: Array, jd: float) -> int:
-    """Flip a and b: m_a becomes 2 J_D - m_a + D_ba, m_t becomes m_t - D_at - D_bt."""
-    count = 0
-    for a in range(margins.size):
-        for b in range(a):
-            if 2.0 * jd - margins[a] + change[b, a] <= 0.0:
-                continue
-            if 2.0 * jd - margins[b] + change[a, b] <= 0.0:
-                continue
-            good = True
-            for t in range(margins.size):
-                if t != a and t != b and margins[t] - change[a, t] - change[b, t] <= 0.0:
-                    good = False
-                    break
-            count += good
-    return count

@@ -14,7 +14,7 @@ passing stays below, it follows the fixed points at d although sigma alone outwe
 is that of this metastable branch, S(d) is still their entropy. Close to an isolated fixed point the
 equations do not converge: the curve ends there, and says so. A few flips away TAP may be off by a
 factor of two: at distances 1 and 2 count the fixed points instead,
-:func:`rmsim.search.planted.neighbours_at`.
+:func:`rmsim.search.neighbours.count_neighbours`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.interpolate import CubicHermiteSpline
+from scipy.interpolate import CubicHermiteSpline, PchipInterpolator
 
 from rmsim.couplings.chains import DenseChain, draw_dense
 from rmsim.dynamics.status import Status
@@ -70,10 +70,11 @@ class LocalEntropy:
     Parameters
     ----------
     gamma, d, entropy : ndarray
-        Field, distance per neuron, and entropy per neuron; gamma grows, d falls.
+        Field, distance per neuron from the reference point, and entropy per neuron; gamma grows, d
+        falls.
     mutual : ndarray
-        Distance (1 - <m^2>)/2 between two of the fixed points at d, which is the d of the theory's
-        S_I*(d); at most 2d(1 - d).
+        Distance (1 - <m^2>)/2 between two of the fixed points at d, at most 2d(1 - d). This, not
+        `d`, is the d of the theory's S_I*(d): compare at equal `mutual`.
     failed : tuple of (float, str)
         Fields that were tried without convergence, and what happened there.
     """
@@ -100,6 +101,18 @@ class LocalEntropy:
         if len(d) == 1:
             return float(s[0])
         return float(CubicHermiteSpline(d, s, 2 * gamma)(distance))
+
+    def mutual_at(self, distance: float) -> float | None:
+        """Return the distance between two of the fixed points at a distance, None beyond the curve.
+
+        Between two fields it is interpolated monotonically.
+        """
+        d = self.d[::-1]
+        if not d[0] <= distance <= d[-1]:
+            return None
+        if len(d) == 1:
+            return float(self.mutual[0])
+        return float(PchipInterpolator(d, self.mutual[::-1])(distance))
 
 
 def local_entropy_around(

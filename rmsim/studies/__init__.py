@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from rmsim.studies.capacity_sweep import Capacity, CapacityStatus, p_max
     from rmsim.studies.convergence import Design, Thresholds, thresholds
     from rmsim.studies.landscape_survey import Survey, landscape, survey
+    from rmsim.studies.neighbourhood import (
+        CheckedStates,
+        Neighbourhood,
+        check_fixed_points,
+        survey_neighbourhood,
+    )
     from rmsim.studies.success_curves import (
         Crossing,
         CrossingStatus,
@@ -45,6 +51,12 @@ else:
             ".capacity_sweep": ["Capacity", "CapacityStatus", "p_max"],
             ".convergence": ["Design", "Thresholds", "thresholds"],
             ".landscape_survey": ["Survey", "landscape", "survey"],
+            ".neighbourhood": [
+                "CheckedStates",
+                "Neighbourhood",
+                "check_fixed_points",
+                "survey_neighbourhood",
+            ],
             ".success_curves": [
                 "Crossing",
                 "CrossingStatus",
@@ -62,18 +74,21 @@ else:
 __all__ = [
     "Capacity",
     "CapacityStatus",
+    "CheckedStates",
     "Crossing",
     "CrossingStatus",
     "Curvature",
     "Design",
     "Displacement",
     "Limit",
+    "Neighbourhood",
     "Protocol",
     "Survey",
     "Thresholds",
     "Trend",
     "Trials",
     "benchmark",
+    "check_fixed_points",
     "crossing",
     "curvature",
     "displacement",
@@ -84,6 +99,7 @@ __all__ = [
     "path",
     "run_trials",
     "survey",
+    "survey_neighbourhood",
     "thresholds",
     "trained",
     "trajectory_distances",

@@ -18,13 +18,14 @@ This is the only module of the simulator that calls the physics of :mod:`rmtheor
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
+from scipy.interpolate import PchipInterpolator
 
 from rmtheory.annealed import entropy_array
 from rmtheory.base import checks
@@ -33,6 +34,9 @@ from rmtheory.base.errors import InvalidInputError, OutsideValidityError
 from rmtheory.base.statistics import standard_error
 from rmtheory.dynamics.averages import LEAST_TRAJECTORIES, MeanField, mean_field
 from rmtheory.dynamics.bound import convergence_bound as theory_convergence_bound
+from rmtheory.local_entropies.curves import CurveStoppedError
+from rmtheory.local_entropies.curves import curve as theory_curve
+from rmtheory.local_entropies.typical import typical_neighbourhood
 from rmtheory.second_moment import finite_ratio
 from rmtheory.second_moment.agreement import (
     MOST_LAYERS,
@@ -49,8 +53,10 @@ if TYPE_CHECKING:  # torch, which the exact averages do without
 
 __all__ = [
     "NetworkAverages",
+    "TheoryEntropies",
     "annealed_entropy",
     "convergence_bound",
+    "local_entropies",
     "log_mean_count",
     "mean_count",
     "mean_count_unit_variance",
@@ -388,6 +394,70 @@ def _predicted(
         last = theory.unstable[-1]
         unstable = float(last.value), float(last.error)
     return {"overlap_with_start": overlap, "unstable_fraction": unstable}
+
+
+@dataclass(frozen=True, eq=False)
+class TheoryEntropies:
+    """S(d) of theory for N -> infinity, d the distance between two of the fixed points counted.
+
+    Parameters
+    ----------
+    d : ndarray
+        Distances between two of the fixed points.
+    densest, densest_error : ndarray
+        S_I*(d) of the densest regions, above which nothing lies; nan where it is not known.
+    typical, typical_error : ndarray
+        The same around a typical fixed point; nan where its curve does not reach, and for two
+        layers or more.
+    """
+
+    d: Array
+    densest: Array
+    densest_error: Array
+    typical: Array
+    typical_error: Array
+
+
+#: Fields from which the curve of typical fixed points is made.
+_FIELDS = tuple(np.round(np.arange(0, 2.01, 0.1), 2).tolist())
+
+
+def local_entropies(chain: Chain, distances: Sequence[float]) -> TheoryEntropies:
+    """Return what the theory says of regions whose fixed points are at `distances` from each other.
+
+    Fixed points that an algorithm finds lie between: a planted one is typical, and no region is
+    denser than S_I*. The abscissa is :attr:`rmsim.search.tap_entropy.LocalEntropy.mutual`.
+
+    Parameters
+    ----------
+    chain : Chain
+        J_D >= 0.
+    distances : sequence of float
+        Distances between two of the fixed points, above 0 and below 1/2.
+
+    Examples
+    --------
+    >>> theory = local_entropies(Chain(1, jd=0.8), [0.1, 0.2])
+    >>> bool((theory.typical < theory.densest).all())
+    True
+    """
+    d = np.array(sorted({float(checks.exact_real("d", x)) for x in distances}))
+    try:
+        data = theory_curve(chain, d.tolist())
+    except CurveStoppedError as stopped:
+        data = stopped.solved
+    dense = data.reindex(d=d)
+    typical, error = np.full(d.size, np.nan), np.full(d.size, np.nan)
+    if chain.layers == 1:
+        around = typical_neighbourhood(chain, _FIELDS)
+        x, order = around.mutual[::-1], slice(None, None, -1)
+        inside = (d >= x[0]) & (d <= x[-1])
+        typical[inside] = PchipInterpolator(x, around.entropy[order])(d[inside])
+        # The rule of integration, and what half of the fields give between.
+        half = PchipInterpolator(x[::2], around.entropy[order][::2], extrapolate=True)(d[inside])
+        error[inside] = np.abs(half - typical[inside]) + float(around.error.max())
+    values = (dense["internal"].values, dense["internal_error"].values, typical, error)
+    return TheoryEntropies(d, *(np.asarray(x, float) for x in values))
 
 
 def log_mean_count(chain: Chain, n: int) -> float:

@@ -37,7 +37,7 @@ class Chain:
         Self-coupling J_D.
     lam : real, optional
         Sets both `lam_left` and `lam_right`. One of `lam` or the pair is required for two layers
-        or more; a single layer has no neighbours, and its lambdas are stored as 0.
+        or more; a single layer has no neighbours, and a lambda other than 0 is refused.
     lam_left, lam_right : real, optional
         Coupling to the previous and to the next layer.
 
@@ -88,8 +88,13 @@ class Chain:
             checks.exact_real("lam" if lam is not None else "lam_left", left),
             checks.exact_real("lam" if lam is not None else "lam_right", right),
         )
-        if count == 1:
-            exact = exact._replace(lam_left=Fraction(0), lam_right=Fraction(0))
+        for argument, value, coupling in (
+            ("lam" if lam is not None else "lam_left", left, exact.lam_left),
+            ("lam" if lam is not None else "lam_right", right, exact.lam_right),
+        ):
+            if count == 1 and coupling != 0:
+                allowed = "absent or 0 for one layer, it needs layers >= 2"
+                raise InvalidInputError(argument, value, allowed)
         for name, number in (
             ("layers", count),
             ("jd", float(exact.jd)),
@@ -98,6 +103,27 @@ class Chain:
             ("exact", exact),
         ):
             object.__setattr__(self, name, number)
+
+    @classmethod
+    def at_depth(
+        cls,
+        layers: int | float | str,
+        jd: checks.RealLike,
+        lam: checks.RealLike | None = None,
+        *,
+        lam_left: checks.RealLike | None = None,
+        lam_right: checks.RealLike | None = None,
+    ) -> Chain:
+        """Return the member of a family of chains at some depth; at one layer lambda is left out.
+
+        Examples
+        --------
+        >>> [Chain.at_depth(layers, jd=0.3, lam=0.7) for layers in (1, 2)]
+        [Chain(layers=1, jd=0.3), Chain(layers=2, jd=0.3, lam=0.7)]
+        """
+        if checks.layers(layers) == 1:
+            return cls(1, jd)
+        return cls(layers, jd, lam, lam_left=lam_left, lam_right=lam_right)
 
     @property
     def uniform(self) -> bool:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         critical_coupling,
         monotonicity,
     )
+    from rmtheory.local_entropies.typical import TypicalNeighbourhood, typical_neighbourhood
 else:
     from rmtheory.base.lazy import lazy_exports
 
@@ -83,6 +84,7 @@ else:
                 "critical_coupling",
                 "monotonicity",
             ],
+            ".typical": ["TypicalNeighbourhood", "typical_neighbourhood"],
         },
     )
 
@@ -102,6 +104,7 @@ __all__ = [
     "Sampled",
     "SmallDistance",
     "SmearedGas",
+    "TypicalNeighbourhood",
     "Verdict",
     "YStar",
     "boundary_point",
@@ -123,6 +126,7 @@ __all__ = [
     "small_distance",
     "smeared_gas",
     "stored_phase_diagram",
+    "typical_neighbourhood",
     "ystar",
     "ystar_divergence",
 ]

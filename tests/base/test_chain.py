@@ -45,7 +45,14 @@ def test_prints_itself() -> None:
 
 
 def test_one_layer_has_no_neighbours() -> None:
-    assert Chain(1, 0.5, lam=0.7) == Chain(1, 0.5)
+    assert Chain(1, 0.5, lam=0) == Chain.at_depth(1, 0.5, lam=0.7) == Chain(1, 0.5)
+    assert Chain.at_depth(2, 0.5, lam=0.7) == Chain(2, 0.5, lam=0.7)
+    with pytest.raises(
+        InvalidInputError, match=r"^lam must be absent or 0 for one layer, it needs"
+    ):
+        Chain(1, 0.5, lam=0.7)
+    with pytest.raises(InvalidInputError, match=r"^lam_right must be absent or 0 for one layer"):
+        Chain(1, 0.5, lam_left=0, lam_right=0.7)
 
 
 @pytest.mark.parametrize("layers", [0, -1, 2.5, math.nan, -math.inf, "two", None, True, "nan"])

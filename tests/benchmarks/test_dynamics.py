@@ -119,7 +119,7 @@ def kilobytes(name):
     return int(words[words.index(name) + 1])
 n, layers, starts, rho, p = (float(x) for x in sys.argv[1:])
 def run(size, count):
-    chain = Chain(int(layers), .8, .1)
+    chain = Chain.at_depth(int(layers), .8, .1)
     relax(Network(size, chain, rho=rho), samples=1, starts=count, p=p, max_sweeps=100)
 run(600, 300)  # libraries and compiled code are loaded: 3 MB of couplings and states
 open("/proc/self/clear_refs", "w").write("5")  # the peak starts anew; a child inherits ru_maxrss

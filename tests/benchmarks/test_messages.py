@@ -43,7 +43,7 @@ def in_turn(*works: Callable[[], object], rounds: int = 50) -> list[float]:
 
 def warmed(n: int, layers: int, samples: int) -> tuple[Products, Messages]:
     """Networks with messages some reinforced iterations from the start."""
-    network = Network(n, Chain(layers, 0.35, 0.3))
+    network = Network(n, Chain.at_depth(layers, 0.35, 0.3))
     products = Products(draw_dense(network, 0, range(samples)))
     messages = first_messages(random_fields(0, range(samples), layers, n))
     for _ in range(10):

@@ -45,7 +45,7 @@ def states(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> to
 
 
 def some_couplings(kind: str, samples: range = range(3), n: int = 20, layers: int = 3) -> Couplings:
-    chain = Chain(layers, 0.3, lam_left=0.7, lam_right=-0.2)
+    chain = Chain.at_depth(layers, 0.3, lam_left=0.7, lam_right=-0.2)
     if kind == "dense":
         return draw_dense(Network(n, chain), 5, samples)
     if kind == "diluted":
@@ -76,7 +76,7 @@ def full_matrix(couplings: Couplings, k: int) -> np.ndarray:
 def test_field_against_loops(
     n: int, layers: int, jd: float, lam_left: float, lam_right: float, rho: float
 ) -> None:
-    chain = Chain(layers, jd, lam_left=lam_left, lam_right=lam_right)
+    chain = Chain.at_depth(layers, jd, lam_left=lam_left, lam_right=lam_right)
     couplings = draw(Network(n, chain, rho=rho), 1, range(2), dtype=torch.float64)
     matrices = couplings.matrices if isinstance(couplings, DenseChain) else couplings.to_dense()
     states_ = states(2, 3, layers, n, dtype=torch.float64)

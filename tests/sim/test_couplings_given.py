@@ -8,11 +8,11 @@ import pytest
 import torch
 from scipy import sparse
 
-from rmsim.couplings import draw, draw_dense, draw_diluted
+from rmsim.couplings import DenseChain, draw, draw_dense, draw_diluted
 from rmsim.dynamics import relax
 from rmsim.enumeration import enumerate_fixed_points, enumerate_samples
 from rmsim.network import Network
-from rmsim.search import find_fixed_point
+from rmsim.search import belief_propagation, find_fixed_point, local_entropy_around
 from rmsim.search.planted import plant
 from rmsim.tensors import generator
 from rmtheory import Chain
@@ -127,3 +127,30 @@ def test_the_couplings_given_are_copied() -> None:
     assert draw_dense(network, 0, range(1)).matrices.max() == 1
     J[0, 1] = 5.0
     assert draw_dense(network, 0, range(1)).matrices.max() == 1
+
+
+@pytest.mark.parametrize("entry", [0.5, np.nan, np.inf])
+def test_the_same_check_for_couplings_made_by_hand(entry: float) -> None:
+    """What goes past `from_array` is checked where it enters: by each search, in one sentence."""
+    matrices = torch.tensor(bad(diagonal=entry))[None, None]
+    chain = DenseChain(matrices, 0.3)
+    calls = [
+        lambda: relax(chain),
+        lambda: belief_propagation(chain),
+        lambda: find_fixed_point(chain, "rbp"),
+        lambda: find_fixed_point(chain, "dynamics"),
+        lambda: local_entropy_around(chain, np.ones(3), [0.0]),
+    ]
+    for call in calls:
+        with pytest.raises(InvalidInputError, match=r"^matrices must be (zero on its|finite)"):
+            call()
+    with pytest.raises(InvalidInputError, match=r"^J must be (zero on its|finite)"):
+        enumerate_fixed_points(matrices[0], 0.3)
+
+
+def test_symmetric_matrices_made_by_hand_are_refused_by_message_passing() -> None:
+    chain = DenseChain(torch.tensor(bad() + bad().T)[None, None], 0.3)
+    relax(chain)
+    for call in (lambda: belief_propagation(chain), lambda: find_fixed_point(chain, "rbp")):
+        with pytest.raises(InvalidInputError, match=r"^couplings must be asymmetric"):
+            call()

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.numerical
 no_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 
 chains = st.builds(
-    lambda layers, jd, left, right: Chain(layers, jd, lam_left=left, lam_right=right),
+    lambda layers, jd, left, right: Chain.at_depth(layers, jd, lam_left=left, lam_right=right),
     st.integers(1, 3),
     st.floats(-1, 1.5),
     st.floats(-1, 1.5),

@@ -30,7 +30,7 @@ def networks(draw: st.DrawFn) -> Network:
     n = draw(st.integers(3 if layers > 1 else 6, 14 // layers))
     jd = draw(st.integers(-2, 10)) / 10
     left, right = (draw(st.integers(-10, 10)) / 10 for _ in range(2))
-    return Network(n, Chain(layers, jd, lam_left=left, lam_right=right))
+    return Network(n, Chain.at_depth(layers, jd, lam_left=left, lam_right=right))
 
 
 @cache

@@ -50,7 +50,7 @@ def networks(draw: st.DrawFn, least: int, most: int, weakest: float) -> Network:
     n = draw(st.integers(least // layers, most // layers))
     jd = draw(st.integers(round(20 * weakest), 24)) / 20
     left, right = (draw(st.integers(-10, 10)) / 20 for _ in range(2))
-    return Network(n, Chain(layers, jd, lam_left=left, lam_right=right))
+    return Network(n, Chain.at_depth(layers, jd, lam_left=left, lam_right=right))
 
 
 class Altered(Products):

@@ -142,7 +142,7 @@ def test_internal_entropy_against_tap_around_the_centre(layers: int, lam: float 
     V g^2, or with the entropy of the centres counted in, they would differ by more than 5 %. Which
     of the many solutions is found, and with it S_E, depends on the last digits of the start.
     """
-    network = Network(100 // layers, Chain(layers, 0.5, lam))
+    network = Network(100 // layers, Chain.at_depth(layers, 0.5, lam))
     couplings = draw_dense(network, 0, range(1), dtype=torch.float64)
     result = focus(couplings, 40, 0.8)
     point = point_of(result)
@@ -169,7 +169,7 @@ def test_solutions_are_many() -> None:
 @pytest.mark.parametrize(("variances", "layers"), [("exact", 1), ("rank-one", 1), ("rank-one", 2)])
 def test_entropies_are_derivatives(variances: str, layers: int) -> None:
     """dF/dy = N (S_I + gamma q) and dF/dgamma = N y q along a solution: F is stationary."""
-    chain = Chain(layers, 0.4, lam=0.3)
+    chain = Chain.at_depth(layers, 0.4, lam=0.3)
     couplings = draw_dense(Network(100 // layers, chain), 0, range(1), dtype=torch.float64)
     y, gamma, step = 5.0, 0.6, 0.005
 

@@ -8,12 +8,8 @@ from scipy import stats
 
 from rmsim.enumeration import distances_from, enumerate_fixed_points
 from rmsim.network import Network
-from rmsim.search.planted import (
-    neighbours_at,
-    pair_flips,
-    plant,
-    single_flips,
-)
+from rmsim.search.neighbours import neighbours_at
+from rmsim.search.planted import pair_flips, plant, single_flips
 from rmsim.studies import compare
 from rmsim.tensors import generator
 from rmtheory.base import statistics
@@ -29,7 +25,7 @@ def networks(draw: st.DrawFn, most: int) -> Network:
     n = draw(st.integers(2, most // layers))
     jd = draw(st.integers(-5, 12)) / 10
     left, right = (draw(st.integers(-10, 10)) / 10 for _ in range(2))
-    return Network(n, Chain(layers, jd, lam_left=left, lam_right=right))
+    return Network(n, Chain.at_depth(layers, jd, lam_left=left, lam_right=right))
 
 
 @given(networks(most=200), st.integers(0, 10**6))

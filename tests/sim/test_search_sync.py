@@ -41,6 +41,7 @@ def different_statuses() -> tuple[DenseChain, torch.Tensor, torch.Tensor]:
     couplings = couplings_of(0.2)
     matrices = couplings.matrices.clone()
     matrices[5] = 0.1 * matrices[5] - 4.0 / 60
+    matrices[5].diagonal(dim1=-2, dim2=-1).zero_()
     start = random_fields(1, range(6), 2, 60, dtype=torch.float64)
     field = 0.1 * random_fields(2, range(6), 2, 60, dtype=torch.float64)
     start[0], start[5] = 0.0, 1.0

@@ -11,7 +11,8 @@ from rmsim.cli import run
 from rmsim.couplings import DenseChain, draw_dense
 from rmsim.enumeration import enumerate_fixed_points
 from rmsim.network import Network
-from rmsim.search.planted import Planted, neighbours_at, plant
+from rmsim.search.neighbours import neighbours_at
+from rmsim.search.planted import Planted, plant
 from rmsim.search.tap_entropy import LocalEntropy, local_entropy_around, reference_point
 from rmsim.tensors import generator
 from rmtheory.base.chain import Chain

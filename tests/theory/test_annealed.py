@@ -25,7 +25,7 @@ depths = st.integers(1, 12)
 
 
 def chain_of(layers: float, jd: str, left: str, right: str) -> Chain:
-    return Chain(layers, jd, lam_left=left, lam_right=right)
+    return Chain.at_depth(layers, jd, lam_left=left, lam_right=right)
 
 
 # Made with mpmath at 60 digits from the brute-force sum, and given in the project's theory notes.
@@ -145,7 +145,7 @@ def test_small_lam_expansion_is_right_to_fourth_order(
                 * mpmath.mpf((a**2 + b**2).numerator)
                 / (a**2 + b**2).denominator
             )
-            exact = entropy(Chain(layers, jd, lam_left=a, lam_right=b), 40).value
+            exact = entropy(Chain.at_depth(layers, jd, lam_left=a, lam_right=b), 40).value
             deviations.append(exact - expansion)
     # Halving lambda divides an O(lambda^4) rest by 16.
     assert abs(deviations[0]) < 1e-7

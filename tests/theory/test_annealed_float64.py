@@ -35,7 +35,7 @@ def test_error_against_mpmath(layers: float) -> None:
     jd, left, right = sample(int(min(layers, 99)), 60)
     value, bound = entropy_array(layers, jd, left, right)
     for k in range(jd.size):
-        chain = Chain(layers, jd[k], lam_left=left[k], lam_right=right[k])
+        chain = Chain.at_depth(layers, jd[k], lam_left=left[k], lam_right=right[k])
         exact = entropy(chain, 30, tier=Tier.VERIFIED).value
         error = abs(mpmath.mpf(value[k]) - exact)
         assert error <= bound[k], chain

@@ -40,7 +40,7 @@ pytestmark = pytest.mark.numerical
 _RANDOM = np.random.default_rng(17)
 CHAINS = [
     (
-        Chain(
+        Chain.at_depth(
             layers := int(_RANDOM.integers(1, 4)),
             round(_RANDOM.uniform(-0.2, 1.2), 3),
             lam_left=round(_RANDOM.uniform(-0.8, 0.8), 3),

@@ -113,7 +113,7 @@ def test_the_papers_misprint_would_show() -> None:
 @settings(max_examples=10)
 def test_y_2_and_3_without_constraints(d: float, layers: int) -> None:
     """Count y configurations at mutual distance d: for three, one of them is the odd one out."""
-    chain = Chain(layers, 40.0, 0.3)
+    chain = Chain.at_depth(layers, 40.0, 0.3)
     two, three = (saddle(chain, d, y, 1e-9).moments.phi for y in (2.0, 3.0))
     assert 2 * two == pytest.approx(math.log(2) + h_b(d), abs=1e-9)
     odd = 1.5 * d

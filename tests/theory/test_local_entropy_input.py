@@ -29,7 +29,7 @@ def test_bad_replica_numbers(y: Any) -> None:
 
 @pytest.mark.parametrize("layers", [1, 2, 3, "inf"])
 def test_the_curve_wants_a_self_coupling_that_is_not_negative(layers: Any) -> None:
-    chain = Chain(layers, -0.01, 0.3)
+    chain = Chain.at_depth(layers, -0.01, 0.3)
     for call in (lambda: ystar(chain, 0.1), lambda: curve(chain, [0.1, 0.2])):
         with pytest.raises(InvalidInputError, match=r"^jd must be at least 0 .*, got -0.01"):
             call()

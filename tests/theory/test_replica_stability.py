@@ -21,7 +21,7 @@ couplings = st.decimals(-3, 3, places=2).map(str)
 @given(st.integers(1, 6), couplings, couplings, couplings)
 @settings(max_examples=25)
 def test_chain_averages_against_brute_force(layers: int, jd: str, left: str, right: str) -> None:
-    chain = Chain(layers, jd, lam_left=left, lam_right=right)
+    chain = Chain.at_depth(layers, jd, lam_left=left, lam_right=right)
     numbers = MPArithmetic(30)
     result = chain_averages(chain, numbers)
     spins = np.array(list(product((1, -1), repeat=layers)))
@@ -104,7 +104,7 @@ def test_reference_coefficient() -> None:
 def test_certified_and_verified_eigenvalues_agree_with_numpy(
     layers: int, jd: str, left: str, right: str
 ) -> None:
-    chain = Chain(layers, jd, lam_left=left, lam_right=right)
+    chain = Chain.at_depth(layers, jd, lam_left=left, lam_right=right)
     certified = theory.stability(chain, 20, tier=Tier.CERTIFIED)
     verified = theory.stability(chain, 20, tier=Tier.VERIFIED)
     M = np.array([[float(x) for x in row] for row in theory.matrices(chain, MPArithmetic(30)).M])

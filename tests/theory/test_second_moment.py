@@ -54,7 +54,7 @@ def test_two_layer_closed_form_is_the_minimum_over_fields(
 
 @pytest.mark.parametrize("layers", [1, 2, 3, 4])
 def test_exponent_at_zero_and_at_the_corner(layers: int) -> None:
-    chain = Chain(layers, 0.2, lam_left=0.4, lam_right=0.7)
+    chain = Chain.at_depth(layers, 0.2, lam_left=0.4, lam_right=0.7)
     log_z = layers * float(entropy(chain))
     assert float(exponent(chain, 0.0)) == pytest.approx(2 * log_z, abs=1e-13)
     assert float(exponent(chain, 1.0)) == pytest.approx(log_z, abs=1e-13)

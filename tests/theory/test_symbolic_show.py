@@ -73,7 +73,7 @@ def test_python_needs_only_the_standard_library(topic: str, layers: float) -> No
 @pytest.mark.parametrize(("jd", "lam_left", "lam_right"), [(0.3, 0.7, 0.4), (-0.5, 0.2, -0.9)])
 def test_annealed_module(layers: float, jd: float, lam_left: float, lam_right: float) -> None:
     printed = module("annealed", layers)["annealed_entropy"](jd, lam_left, lam_right)
-    expected = entropy(Chain(layers, jd, lam_left=lam_left, lam_right=lam_right))
+    expected = entropy(Chain.at_depth(layers, jd, lam_left=lam_left, lam_right=lam_right))
     assert printed == pytest.approx(float(expected), rel=1e-12, abs=1e-14)
 
 
@@ -99,7 +99,7 @@ def test_partition_sum_of_the_module() -> None:
 def test_rs_module_at_zero_overlap_is_annealed(layers: int, step: float) -> None:
     functional = module("rs", layers)["rs_functional"]
     zero = (0.0,) * layers
-    expected = float(entropy(Chain(layers, 0.3, lam_left=0.7, lam_right=0.4))) * layers
+    expected = float(entropy(Chain.at_depth(layers, 0.3, lam_left=0.7, lam_right=0.4))) * layers
     assert functional(0.3, 0.7, 0.4, zero, zero, step=step) == pytest.approx(expected, rel=1e-13)
 
 
