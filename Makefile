@@ -49,5 +49,5 @@ pins: ## Renew .ci/hashes.txt after a change of constraints.txt
 	@$(or $(PYTHON),python3) .ci/pins
 
 clean: ## Remove everything that was made, .venv included
-	rm -rf $(VENV) figures/out docs/_build docs/api/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) figures/out docs/_build docs/api/generated docs/examples .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -19,12 +19,13 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx-mathjax-offline",
     "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
     "plain_notation",
     "public_api",
 ]
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "_ext"]
+exclude_patterns = ["_build", "_ext", "gallery"]
 smartquotes = False  # -- and -+ are states here, not dashes
 
 # Every public object once, under its shortest public name: see _ext/public_api.py.
@@ -42,6 +43,20 @@ suppress_warnings = ["ref.python"]
 napoleon_google_docstring = False
 napoleon_numpy_docstring = True
 napoleon_use_rtype = False
+
+# Ten scripts, run when the pages are built; tests/docs/test_gallery.py runs them too.
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "examples",
+    "filename_pattern": "plot_",
+    "download_all_examples": False,
+    "show_memory": False,
+    "plot_gallery": "True",
+    "abort_on_example_error": True,
+    "remove_config_comments": True,
+    "min_reported_time": 3600,  # times of a shared machine say nothing
+    "write_computation_times": False,
+}
 
 html_theme = "furo"
 html_title = "Representation manifold"

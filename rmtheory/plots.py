@@ -10,6 +10,8 @@ import xarray as xr
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from numpy.typing import NDArray
+from scipy.interpolate import PchipInterpolator
 
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import RMError
@@ -18,6 +20,8 @@ from rmtheory.local_entropies.dilute_gas import small_distance
 from rmtheory.runtime.files import replacing
 
 __all__ = ["plot_curve", "plot_flip_rate", "plot_phase_diagram"]
+
+Floats = NDArray[np.float64]
 
 #: One column of a paper, 8.6 cm.
 _COLUMN = 8.6 / 2.54
@@ -73,11 +77,15 @@ def _limit(chain: Chain, least: float) -> tuple[np.ndarray, list[float]] | None:
         return None
 
 
-def plot_phase_diagram(data: xr.Dataset, layers: int | float, path: Path) -> None:
-    """Draw the two boundaries in the plane (J_D, lambda) and name what they separate."""
+def plot_phase_diagram(data: xr.Dataset, layers: int | float, path: str | Path) -> None:
+    """Draw the two boundaries in the plane (J_D, lambda) and name what they separate.
+
+    Between the computed points, which are marked, a line is a monotone interpolation of J_D in
+    lambda^2: by symmetry J_D is a smooth function of lambda^2 next to the axis of J_D.
+    """
     figure = Figure(figsize=(_COLUMN, 3.3), layout="constrained")
     axes = figure.subplots()
-    rm, gap = (data.sel(kind=kind).sortby("jd") for kind in ("rm", "gap"))
+    rm, gap = (_boundary(data.sel(kind=kind)) for kind in ("rm", "gap"))
     regions = (
         ("representation manifold: $S_I^*(d)$ increases", None, "#DCEBF5"),
         ("$S_I^*(d)$ positive, not monotone", rm, "#FBEBD3"),
@@ -87,15 +95,34 @@ def plot_phase_diagram(data: xr.Dataset, layers: int | float, path: Path) -> Non
         if below is None:
             axes.axhspan(0, 1, color=colour, lw=0, label=name, transform=axes.transAxes)
         else:
-            axes.fill_between(below.jd, below.lam, color=colour, lw=0, label=name)
-    for line, colour in ((rm, "C0"), (gap, "C1")):
-        axes.plot(line.jd, line.lam, "o-", ms=3, color=colour, clip_on=False)
+            axes.fill_between(*below, color=colour, lw=0, label=name)
+    for kind, line, colour in (("rm", rm, "C0"), ("gap", gap, "C1")):
+        axes.plot(*line, color=colour)
+        points = data.sel(kind=kind)
+        axes.errorbar(
+            points.jd,
+            points.lam,
+            xerr=points.jd_error,
+            yerr=points.lam_error,
+            fmt="o",
+            ms=2.5,
+            color=colour,
+            clip_on=False,
+        )
     right, top = 1.15 * float(data.jd.max()), 1.15 * float(data.lam.max())
     axes.set(xlabel="$J_D$", ylabel=r"$\lambda$", xlim=(0, right), ylim=(0, top))
     axes.set_title(f"${_depth(layers)}$", fontsize="medium")
     # Below the axes it covers nothing, wherever the boundaries of other depths are.
     figure.legend(loc="outside lower center", fontsize="small", frameon=False)
     _save(figure, path)
+
+
+def _boundary(points: xr.Dataset) -> tuple[Floats, Floats]:
+    """Return J_D, ascending, and lambda along a boundary, between its computed points too."""
+    ordered = points.dropna("ray", subset=["jd", "lam"]).sortby("lam")
+    jd, lam = ordered.jd.values, ordered.lam.values
+    fine = np.linspace(lam[0], lam[-1], 200)
+    return PchipInterpolator(lam**2, jd)(fine**2)[::-1], fine[::-1]
 
 
 def plot_flip_rate(result: MeanField, path: Path) -> None:
@@ -152,6 +179,6 @@ def _label_logarithmic(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _save(figure: Figure, path: Path) -> None:
-    with replacing(path, "plot") as temporary:
+def _save(figure: Figure, path: str | Path) -> None:
+    with replacing(Path(path), "plot") as temporary:
         figure.savefig(temporary, dpi=200)

@@ -10,12 +10,15 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import re
 import sys
-import types
 from pathlib import Path
 from typing import Any
 
 from sphinx.pycode import ModuleAnalyzer
+from sphinx.util.logging import getLogger
+
+_LOG = getLogger(__name__)
 
 DOORS = ("rmtheory", "rmsim")
 
@@ -43,7 +46,12 @@ def public_packages() -> list[str]:
 
 
 def _same(one: object, two: object) -> bool:
-    return one is two and (inspect.isclass(one) or inspect.isfunction(one))
+    return one is two and (inspect.isclass(one) or _is_function(one))
+
+
+def _is_function(value: object) -> bool:
+    """Whether it is a function, or one whose results are kept (functools.cache)."""
+    return inspect.isfunction(value) or inspect.isfunction(getattr(value, "__wrapped__", None))
 
 
 def entries() -> dict[str, dict[str, str]]:
@@ -68,9 +76,11 @@ def _entry(place: str, value: object) -> list[str]:
     if inspect.isclass(value):
         kind = "autoexception" if issubclass(value, BaseException) else "autoclass"
         return [f".. {kind}:: {place}", ""]
-    if inspect.isfunction(value):
+    if _is_function(value):
         return [f".. autofunction:: {place}", ""]
-    return [f".. py:data:: {place}", "", *(f"   {line}" for line in _comment(place, value)), ""]
+    package, _, name = place.rpartition(".")
+    head = [f".. py:data:: {name}", f"   :module: {package}", ""]
+    return [*head, *(f"   {line}" for line in _comment(place, value)), ""]
 
 
 def _comment(place: str, value: object) -> list[str]:
@@ -117,7 +127,7 @@ def _aliases() -> dict[str, str]:
         for name, place in names.items():
             found[f"{package}.{name}"] = place
             value = getattr(module, name)
-            if isinstance(value, type | types.FunctionType):
+            if isinstance(value, type) or _is_function(value):
                 found[f"{value.__module__}.{value.__qualname__}"] = place
     return found
 
@@ -143,8 +153,41 @@ def _resolve(app: Any, env: Any, node: Any, contnode: Any) -> Any:
     )
 
 
+def _check(_app: Any, env: Any) -> None:
+    """Warn of public names without an entry: the pages are built with warnings as errors."""
+    there = env.get_domain("py").objects
+    for package, names in entries().items():
+        for name, place in names.items():
+            if place not in there:
+                _LOG.warning("%s.%s is public and has no entry in the API pages", package, name)
+
+
+_BACK = re.compile(r'(href="[^"]*api/generated/)([\w.]+)(\.html#)([\w.]+)"')
+
+
+def _mend_back_links(
+    app: Any, name: str, _template: str, context: dict[str, Any], _tree: Any
+) -> None:
+    """Let pages of source lead back to entries: viewcode knows one package per source file."""
+    if not name.startswith("_modules/") or "body" not in context:
+        return
+    there = app.env.get_domain("py").objects
+
+    def mended(link: re.Match[str]) -> str:
+        start, package, middle, place = link.groups()
+        if place not in there:
+            parts = place.split(".")
+            tails = (".".join(parts[k:]) for k in range(len(parts)))
+            place = next((f"{package}.{t}" for t in tails if f"{package}.{t}" in there), place)
+        return f'{start}{package}{middle}{place}"'
+
+    context["body"] = _BACK.sub(mended, context["body"])
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Register the extension with Sphinx."""
+    app.connect("html-page-context", _mend_back_links)
+    app.connect("env-check-consistency", _check)
     app.connect("builder-inited", _write)
     app.connect("missing-reference", _resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

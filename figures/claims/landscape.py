@@ -261,7 +261,7 @@ LANDSCAPE = tuple(
 _SM_H = "SM-H, text"
 
 #: J_D, lambda_x, lambda_y, then (median, lower, upper) at initialisation, epoch 1 and epoch 20.
-_TABLE = (
+QDYN_TABLE = (
     ("0.5", "5.0", "0.9", "0.930 0.921 0.938", "0.991 0.987 0.995", "0.996 0.993 0.999"),
     ("0.5", "5.0", "0.5", "0.975 0.970 0.980", "0.998 0.996 0.999", "0.999 0.999 1.000"),
     ("0.5", "2.0", "0.9", "0.761 0.744 0.779", "0.995 0.991 0.998", "0.999 0.996 1.000"),
@@ -275,7 +275,7 @@ _TABLE = (
 #: The row with the best accuracies, says the paper.
 _BEST = ("0.5", "5.0", "0.9")
 
-_QDYN_EPOCHS = {0: "initialisation", 1: "epoch 1", 20: "epoch 20"}
+QDYN_EPOCHS = {0: "initialisation", 1: "epoch 1", 20: "epoch 20"}
 
 #: What is printed -> the variable of ours: the brackets are quartiles, not 5-95 %.
 _NUMBERS = {"median": "qdyn_median", "lower end": "qdyn_q25", "upper end": "qdyn_q75"}
@@ -288,9 +288,9 @@ _LABELS = "The size of the labels, which the paper does not give, was chosen by 
 
 def _cells() -> tuple[Claim, ...]:
     claims = []
-    for jd, lambda_x, lambda_y, *cells in _TABLE:
+    for jd, lambda_x, lambda_y, *cells in QDYN_TABLE:
         row = (jd, lambda_x, lambda_y)
-        for (epoch, condition), cell in zip(_QDYN_EPOCHS.items(), cells, strict=True):
+        for (epoch, condition), cell in zip(QDYN_EPOCHS.items(), cells, strict=True):
             for (part, variable), printed in zip(_NUMBERS.items(), cell.split(), strict=True):
                 claims.append(
                     Claim(
@@ -319,7 +319,7 @@ def _row(name: str, row: tuple[str, str, str], epoch: int) -> At:
     return at(name, n=1600, jd=jd, lambda_x=lambda_x, lambda_y=lambda_y, epoch=epoch)
 
 
-_ROWS = tuple(row[:3] for row in _TABLE)
+_ROWS = tuple(row[:3] for row in QDYN_TABLE)
 
 
 def _text(row: tuple[str, str, str]) -> str:

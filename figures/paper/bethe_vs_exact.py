@@ -163,7 +163,7 @@ def _correlation(
 
 def plot(data: xr.Dataset) -> Picture:
     """Draw entropies, marginals, and how they depend on the size."""
-    picture, (entropies, marginals, sizes) = panels(3, height=2.7)
+    picture, (entropies, marginals, excess, correlations) = panels(4, height=2.4)
     for index, jd in enumerate(data["jd"].values):
         row, colour = data.sel(jd=jd), f"C{index}"
         label = f"$J_D={jd:g}$"
@@ -171,12 +171,12 @@ def plot(data: xr.Dataset) -> Picture:
         entropies.plot(row["log_count"], row["bethe"], markersize=3, label=label, **dots)
         x, y = row["exact_m"].values.ravel(), row["bethe_m"].values.ravel()
         marginals.plot(x, y, markersize=2, alpha=0.6, label=label, **dots)
-        for name, shape, text in (
-            ("excess", "o-", "excess"),
-            ("correlation", "s--", "corr. of entropies"),
-            ("m_correlation", "^:", "corr. of marginals"),
+        for axis, name, shape, text in (
+            (excess, "excess", "o-", ""),
+            (correlations, "correlation", "s--", "entropies"),
+            (correlations, "m_correlation", "^:", "marginals"),
         ):
-            sizes.errorbar(
+            axis.errorbar(
                 row["n"],
                 row[name],
                 row[f"{name}_error"],
@@ -185,19 +185,23 @@ def plot(data: xr.Dataset) -> Picture:
                 markersize=3,
                 linewidth=0.9,
                 capsize=1.5,
-                label=text if index == 0 else None,
+                label=text if index == 0 and text else None,
             )
     for axis in (entropies, marginals):
         low, high = axis.get_xlim()
         axis.plot([low, high], [low, high], color="0.5", linewidth=0.8, zorder=0)
         axis.set_xlim(low, high)
         axis.legend(title=f"$N={int(data['n'][-1])}$", loc="upper left", markerscale=2)
-    sizes.set_ylim(-0.05, 1.45)  # room for the legend
-    sizes.set_xticks(data["n"].values)
-    sizes.legend(loc="upper left")
-    label_axes(entropies, "log of the exact count", "Bethe entropy")
+    for axis in (excess, correlations):
+        axis.set_xticks(data["n"].values)
+    excess.axhline(0, color="0.5", linewidth=0.8, zorder=0)
+    excess.set_ylim(bottom=min(0.0, float((data["excess"] - data["excess_error"]).min())) - 0.02)
+    correlations.set_ylim(0, 1.02)
+    correlations.legend(loc="lower right")
+    label_axes(entropies, "log of the exact count", "Bethe entropy (nat)")
     label_axes(marginals, r"exact $\langle s_i\rangle$", r"$\langle s_i\rangle$ by BP")
-    label_axes(sizes, "$N$", "excess (nat), correlations")
+    label_axes(excess, "$N$", "excess of Bethe (nat)")
+    label_axes(correlations, "$N$", "correlation with exact")
     return picture
 
 
@@ -208,8 +212,8 @@ FIGURE = Figure(
         "Single networks of one layer, all fixed points known. (a) Bethe entropy against the log "
         "of the exact number of fixed points, one dot a network. (b) Mean spins under a random "
         "field of deviation 0.5, one dot a spin. (c) Mean excess of the Bethe entropy over the log "
-        "count (circles), correlation of the two over networks (squares) and of the marginals "
-        "(triangles) against N; colours as in (a). Error bars: one standard error."
+        "count against N, and (d) correlation of the two over networks (squares) and of the "
+        "marginals (triangles); colours as in (a). Error bars: one standard error."
     ),
     parameters={
         Scale.TINY: _parameters([8, 10], 20, 5),

@@ -103,7 +103,7 @@ def plot(data: xr.Dataset) -> Picture:
         left.legend([], [], title="no capacity was found")
     n = np.array([float(data["n"].min()), float(data["n"].max())])
     left.plot(n, n, color="0.6", linewidth=0.8, linestyle=":")
-    left.annotate("$P=N$", (n[1], n[1]), (-3, -2), textcoords="offset points", ha="right", va="top")
+    left.annotate("$P=N$", (n[1], n[1]), (4, 0), textcoords="offset points", va="center")
     overlap_panel(right, data)
     low, high = float(data["patterns_low"]), float(data["patterns_high"])
     right.set_title(
@@ -120,10 +120,10 @@ FIGURE = Figure(
     caption=(
         "Random pairs learnt by chains of L modules, by our reconstruction of the protocol. "
         "(a) P_max, where the 5th percentile of the overlaps with the target falls below 0.95, "
-        "with bootstrap errors and lines whose slopes are in the legend; depths without a point "
-        "have no such P in the range tried, or too few trials to tell. The loads P/N are drawn "
-        "from a range of each depth, not from [1/2, 1] as in the paper. The data hold the protocol "
-        "as printed too. "
+        "with bootstrap errors; lines and their slopes where three widths or more determine them; "
+        "depths without a point have no such P in the range tried, or too few trials to tell. The "
+        "loads P/N are drawn from a range of each depth, not from [1/2, 1] as in the "
+        "paper. The data hold the protocol as printed too. "
         "(b) Overlap with the target in each layer, over the trials nearest to P_max: median with "
         "its standard error, and 5-95 % of the patterns (band)."
     ),

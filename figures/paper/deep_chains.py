@@ -298,11 +298,11 @@ def _depths(axis: Axes, data: xr.Dataset) -> None:
 
 FIGURE = Figure(
     name="deep_chains",
-    title="Beyond two layers: phase diagram, S_I*(d) and lambda_c against depth",
+    title="Beyond two layers: phase diagram, S_I*(d) and λ_c against depth",
     caption=(
         "Chains of 1 to infinitely many layers. (a) Boundary of the representation manifold: to "
         "its upper right S_I*(d) increases with d. Markers are computed, lines a monotone "
-        "interpolation of J_D in lambda^2 through them. (b) Internal entropy at fixed couplings, "
+        "interpolation of J_D in λ² through them. (b) Internal entropy at fixed couplings, "
         "which becomes monotone as layers are added. (c) Critical coupling at J_D = 0 against 1/L, "
         "with its infinite limit. Error bars are the brackets and are smaller than the markers."
     ),

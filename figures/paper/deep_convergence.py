@@ -161,11 +161,11 @@ FIGURE = Figure(
     name="deep_convergence",
     title="Convergence of the transfer operator, and of long chains",
     caption=(
-        "(a) Transfer operator of the infinite chain at J_D = 0.05, lambda = 0.3, d = 0.05 against "
+        "(a) Transfer operator of the infinite chain at J_D = 0.05, λ = 0.3, d = 0.05 against "
         "the replicated matrix, whose exact values at integer y are interpolated in log y, for "
         "growing grids; bars are the error of that interpolation, and open markers deviations "
         "below it. (b) Correction of a chain of L layers to the infinite one at J_D = 0, "
-        "lambda = 0.5, d = 0.1, y = 5: proportional to 1/L up to exponentially small terms."
+        "λ = 0.5, d = 0.1, y = 5: proportional to 1/L up to exponentially small terms."
     ),
     parameters={
         Scale.TINY: _parameters([2.5], 2, [1, 2, 3]),

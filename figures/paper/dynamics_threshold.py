@@ -16,6 +16,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import NDArray
 
@@ -93,8 +94,9 @@ FIGURE = Figure(
         "a fixed point within the cap, with logistic fits. (b) Sweeps to the fixed point: median "
         "with its error, and quartiles (band). (c) J_D at which half of the samples succeed, for "
         "two caps; lines are fits of the law of the dynamics, a + b/sqrt N + c/N, unless chi^2 "
-        "rejects it. (d) Two layers without self-coupling against lambda; p is the chance of a "
-        "neuron to be updated in a sweep, 1 without masks. "
+        "rejects it. (d) Two layers without self-coupling against λ; p is the chance of a neuron "
+        "to be updated in a sweep, 1 without masks, when none of them stops. Points are shifted "
+        "sideways by less than a fifth of their step so as not to cover each other. "
         "(e) Fraction of small networks of one layer that end in a cycle. (f) Their period: "
         "median, and quartiles (bars). Other error bars are one standard deviation (Wilson's "
         "interval for fractions, bootstrap for 50 % points)."
@@ -337,23 +339,26 @@ def threshold_panel(axis: Axes, data: xr.Dataset) -> None:
 
 
 def chain_panel(axis: Axes, data: xr.Dataset) -> None:
-    """Success of two layers against lambda, for several masks."""
-    for index, p in enumerate(data["p"].values):
-        for n, marker in zip(data["chain_n"].values, "os^D", strict=False):
+    """Success of two layers against lambda: a colour per mask, paler for smaller networks."""
+    sizes, masks = data["chain_n"].values, data["p"].values
+    handles = []
+    for index, p in enumerate(masks):
+        colours = shades(("Blues_r", "Oranges_r", "Greens_r")[index % 3], len(sizes) + 1)
+        for place, n in enumerate(sizes):
             row = data.sel(p=p, chain_n=n)
-            axis.plot(row["lam"], row["chain_success"], color=f"C{index}", linewidth=0.7)
+            colour = colours[len(sizes) - 1 - place]
+            # Points of different series side by side, within a tenth of the step.
+            step = float(row["lam"][1] - row["lam"][0])
+            shift = 0.06 * step * (index * len(sizes) + place - len(masks) * len(sizes) / 2)
+            x = row["lam"] + shift
+            axis.plot(x, row["chain_success"], color=colour, linewidth=0.7)
             draw_success(
-                axis,
-                row["lam"],
-                row["chain_success"],
-                row["chain_trials"],
-                f"C{index}",
-                marker,
-                f"{p:g}, {n}",
+                axis, x, row["chain_success"], row["chain_trials"], colour, "os^D"[index], ""
             )
-    axis.legend(
-        title=r"$p,\ N$", loc="center right", bbox_to_anchor=(1.02, 0.42), handletextpad=0.3
-    )
+        label = f"$p={p:g}$" + ("" if p < 1 else ", all at once")
+        handles.append(Line2D([], [], color=colour, marker="os^D"[index], label=label))
+    title = f"$N={sizes[0]}$ (pale) to {sizes[-1]}" if len(sizes) > 1 else f"$N={sizes[0]}$"
+    axis.legend(handles=handles, title=title, loc="center right", bbox_to_anchor=(1.02, 0.42))
     label_axes(axis, r"$\lambda\quad(L=2,\ J_D=0)$", r"$P$(fixed point)")
 
 

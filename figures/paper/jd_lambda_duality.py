@@ -93,7 +93,7 @@ def plot(data: xr.Dataset) -> Picture:
                 capsize=2,
                 label=part,
             )
-        axis.axhline(0.1, color="0.5", linestyle=":", linewidth=0.8)  # guessing
+        axis.axhline(0.1, color="0.3", linestyle=":", linewidth=0.8, label="chance")
         axis.set_ylim(0, 1)
         label_axes(axis, label, "accuracy")
         axis.legend(title=f"{fixed}, {size}", loc="upper left", ncols=2)
@@ -125,9 +125,10 @@ FIGURE = Figure(
     title="Accuracy of two layers against self-coupling and coupling between them",
     caption=(
         "Two layers that both see input and label of Entangled MNIST: accuracy (a) against J_D "
-        "with the layers uncoupled, (b) against lambda without self-coupling. The paper gives no "
-        "settings: N, epochs, kappa = 0.9 + J_D + lambda and the chance p = 0.85 of a neuron to be "
-        f"updated in a sweep are ours. Dotted: guessing. {trained_on(_SCALES)} Error bars: spread "
+        "with the layers uncoupled, (b) against λ without self-coupling. The dip at λ = 1 is "
+        "there in every network; we have tested no explanation of it. The paper gives no "
+        "settings: N, epochs, κ = 0.9 + J_D + λ and the chance p = 0.85 of a neuron to be "
+        f"updated in a sweep are ours. {trained_on(_SCALES)} Error bars: spread "
         "over networks and size of the test set, one standard deviation."
     ),
     parameters=_SCALES,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure as Picture
 
 from figures.engine.figure import Context, Figure, Parameters, Scale, swept
@@ -117,19 +118,21 @@ _COLOURS = {"before": "C2", "after": "C0"}
 
 
 def plot_landscape(data: xr.Dataset) -> Picture:
-    """Draw curvature and displacement for both lambda_x, and distances along the paths."""
-    picture = Picture(figsize=(DOUBLE, 4.4), layout="constrained")
-    rows = picture.subplots(2, 3)
-    for letter, axis in zip("abcdef", rows.flat, strict=True):
+    """Draw a row for each lambda_x: curvature, displacement, distances before and after."""
+    picture = Picture(figsize=(DOUBLE, 3.9), layout="constrained")
+    rows = picture.subplots(2, 4, width_ratios=[1.25, 1.25, 1, 1])
+    for letter, axis in zip("abcdefgh", rows.flat, strict=True):
         axis.set_title(f"({letter})", loc="left", fontweight="bold")
-    for (bend, kick, _), lam in zip(rows, (5.0, 2.0), strict=True):
+    for (bend, kick, *maps), lam in zip(rows, (5.0, 2.0), strict=True):
         one = data.sel(lambda_x=lam)
         _histogram(bend, one)
         _displacement(kick, one)
-        bend.legend(title=rf"$\lambda_x={lam:g}$, {_epochs(data)}")
-        kick.legend(title=rf"$\lambda_x={lam:g}$")
-    for axis, stage in zip(rows[:, 2], STAGES, strict=True):
-        _trajectory(picture, axis, data.sel(lambda_x=5.0, stage=stage))
+        bend.legend(title=rf"$\lambda_x={lam:g}$, {_epochs(data)}", fontsize=6)
+        kick.legend(title=rf"$\lambda_x={lam:g}$", fontsize=6)
+        for axis, stage in zip(maps, STAGES, strict=True):
+            shown = _trajectory(axis, one.sel(stage=stage))
+            axis.set_title(_name(stage, data), loc="right", fontsize=7)
+        picture.colorbar(shown, ax=maps, label=r"distance $D(\tau_1,\tau_2)$", shrink=0.75)
     return picture
 
 
@@ -181,29 +184,29 @@ def _displacement(axis: Axes, data: xr.Dataset) -> None:
     label_axes(axis, "probability of a flip", "displacement (%)")
 
 
-def _trajectory(picture: Picture, axis: Axes, data: xr.Dataset) -> None:
+def _trajectory(axis: Axes, data: xr.Dataset) -> QuadMesh:
     shown = axis.pcolormesh(
         data["tau"], data["other_tau"], data["trajectory"], cmap="viridis", vmin=0, vmax=1
     )
     axis.set_aspect("equal")
     axis.grid(visible=False)
+    axis.set_xticks([0, 0.5, 1])
+    axis.set_yticks([0, 0.5, 1])
     label_axes(axis, r"$\tau_1$", r"$\tau_2$")
-    axis.set_title(rf"{_name(str(data['stage'].values), data)}, $\lambda_x=5$")
-    picture.colorbar(shown, ax=axis, label=r"distance $D(\tau_1,\tau_2)$")
+    return shown
 
 
 LANDSCAPE = Figure(
     name="landscape",
     title="Landscape of attractors before and after training",
     caption=(
-        "One layer before and after training on Entangled MNIST. (a, d) Largest curvature of the "
-        "path of attractors between two inputs, over pairs; 1 is a shortest path; mean (standard "
-        "deviation) in the legend. (b, e) Distance "
-        "between an attractor and the one reached after flips of its neurons: median with its "
-        "error, quartiles as a band. (c, f) Distances between attractors along a path over that "
-        "of its ends, mean over pairs, before (c) and after (f) training. (a, b, c, f) have "
-        "lambda_x = 5, the value of the paper elsewhere; (d, e) have lambda_x = 2, as its table "
-        "prints. One network each, after the epochs in the legends; the paper trains 30."
+        "One layer before and after training on Entangled MNIST, above with λ_x = 5, the value of "
+        "the paper elsewhere, below with λ_x = 2, as its table prints. (a, e) Largest curvature of "
+        "the path of attractors between two inputs, over pairs; 1 is a shortest path; mean "
+        "(standard deviation) in the legend. (b, f) Distance between an attractor and the one "
+        "reached after flips of its neurons: median with its error, quartiles as a band. (c, d, g, "
+        "h) Distances between attractors along a path over that of its ends, mean over pairs. One "
+        "network each, after the epochs in the legends; the paper trains 30."
     ),
     parameters=PARAMETERS,
     compute=compute,
@@ -231,7 +234,10 @@ def plot_representations(data: xr.Dataset) -> Picture:
     ends = np.flatnonzero(np.diff(labels)) + 1
     middles = [float(part.mean()) for part in np.split(np.arange(len(labels)), ends)]
     for axis, stage in zip(axes, STAGES, strict=True):
+        # The similarity of a pattern with itself is 1 always, far beyond the scale: left out.
+        values[stage][~off] = np.nan
         shown = axis.imshow(values[stage], cmap="RdBu_r", vmin=-most, vmax=most)
+        axis.set_facecolor("0.6")
         axis.grid(visible=False)
         names = [str(label) for label in np.unique(labels)]
         axis.set_xticks(middles, names)
@@ -253,7 +259,7 @@ REPRESENTATIONS = replace(
         "Similarity (one minus the Hamming distance) of the attractors of random training patterns "
         "of Entangled MNIST, ordered by label, (a) before and (b) after training, less the mean of "
         "both; above each the mean over pairs as it is, and the epochs. The network is that of the "
-        "landscape with lambda_x = 5."
+        "landscape with λ_x = 5. Grey: the diagonal, where the similarity is 1."
     ),
     plot=plot_representations,
     data="landscape",

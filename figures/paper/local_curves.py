@@ -17,6 +17,7 @@ import matplotlib
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Picture
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 from scipy.interpolate import CubicHermiteSpline
@@ -246,20 +247,39 @@ def bump(one: xr.Dataset) -> tuple[float, float] | None:
     return None if falls.size == 0 else (float(d[falls[0]]), float(entropy[falls[0]]))
 
 
-def continuation(axis: Axes, curve: Styled, divisor: Values | float) -> None:
-    """Draw S_I* in the limit d -> 0, and its correction as a band down to the last point."""
-    gas_d = curve.data["gas_d"].values
-    limit = curve.data["gas_internal"].values / divisor
-    lower = limit - curve.data["gas_internal_error"].values / divisor
-    axis.plot(gas_d, limit, color=curve.colour, linestyle="--", linewidth=0.8)
-    axis.fill_between(gas_d, lower, limit, color=curve.colour, alpha=0.12, linewidth=0)
+def continuation(
+    axis: Axes, curve: Styled, name: str = "internal", scale: float = 1.0, power: int = 0
+) -> None:
+    """Draw a quantity below the last point: the dilute gas with its correction, joined to it.
+
+    The correction is of relative order sqrt(d log 1/d) and has the size that joins the last point;
+    the band reaches to the gas without it. Both are multiplied by `scale` and by d^`power`.
+    """
+    d, limit = curve.data["gas_d"].values, curve.data[f"gas_{name}"].values
+    order = np.sqrt(-d * np.log(d))
+    miss = float(curve.data[name][0]) / limit[-1] - 1
+    joined = limit * (1 + miss * order / order[-1])
+    factor = scale * d**power
+    axis.plot(d, factor * joined, color=curve.colour, linestyle="--", linewidth=0.8)
+    axis.fill_between(
+        d, factor * joined, factor * limit, color=curve.colour, alpha=0.12, linewidth=0
+    )
 
 
-def family_legend(axis: Axes, curves: list[Styled], family: int, *more: Any, **place: Any) -> None:
-    """Put the legend of one family on a panel: three panels share the nine entries."""
-    handles = [Line2D([], [], **style_of(curve), label=curve.label) for curve in curves]
-    legend = axis.legend(handles=[*handles, *more], title=FAMILIES[family][1], **place)
-    legend.set_alignment("left")
+def legend_below(picture: Picture, curves: list[Styled], *more: Any) -> None:
+    """Put one legend of all panels below them, a column per family and one for `more`."""
+    columns = []
+    for family, (_, title, _) in enumerate(FAMILIES):
+        chosen = [curve for curve in curves if curve.family == family]
+        lines = [Line2D([], [], **style_of(curve), label=curve.label) for curve in chosen]
+        columns.append([Line2D([], [], linestyle="none", label=title), *lines])
+    columns.append(list(more))
+    height = max(map(len, columns))
+    blank = [Line2D([], [], linestyle="none", label=" ")]
+    handles = [one for column in columns for one in column + blank * (height - len(column))]
+    picture.legend(
+        handles=handles, loc="outside lower center", ncols=len(columns), columnspacing=2.0
+    )
 
 
 def style_of(curve: Styled) -> dict[str, Any]:

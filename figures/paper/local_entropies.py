@@ -19,7 +19,7 @@ from figures.paper import local_curves
 from figures.paper.local_curves import (
     bump,
     continuation,
-    family_legend,
+    legend_below,
     smooth,
     style_of,
     styled,
@@ -28,30 +28,31 @@ from figures.paper.local_curves import (
 
 def plot_entropies(data: xr.Dataset) -> Picture:
     """Draw the curves against d, against log d, and divided by d."""
-    picture, (linear, logarithmic, scaled) = panels(3, height=2.9)
+    picture, (linear, logarithmic, scaled) = panels(3, height=3.4)
     curves = list(styled(data))
     for curve in curves:
         d, entropy = smooth(curve.data)
         linear.plot(d, entropy, color=curve.colour)
         logarithmic.plot(d, 1e3 * entropy, color=curve.colour)
         scaled.plot(d, entropy / d, color=curve.colour)
-        continuation(logarithmic, curve, 1e-3)
-        continuation(scaled, curve, curve.data["gas_d"].values)
+        continuation(logarithmic, curve, scale=1e3)
+        continuation(scaled, curve, power=-1)
         top = None if curve.monotone else bump(curve.data)
         if top is not None:
             logarithmic.plot(top[0], 1e3 * top[1], zorder=5, **style_of(curve))
-    gas = Line2D([], [], color="0.4", linestyle="--", linewidth=0.8, label="dilute flips")
+    gas = Line2D([], [], color="0.4", linestyle="--", linewidth=0.8, label="dilute gas of flips")
     top_of_bump = Line2D(
-        [], [], color="0.4", marker="o", markerfacecolor="white", linestyle="none", label="maximum"
+        [],
+        [],
+        color="0.4",
+        marker="o",
+        markerfacecolor="white",
+        linestyle="none",
+        label="not monotone",
     )
-    for axis, family, more, place in (
-        (linear, 0, (), "lower right"),
-        (logarithmic, 1, (top_of_bump,), "upper left"),
-        (scaled, 2, (gas,), "upper right"),
-    ):
+    for axis in (linear, logarithmic, scaled):
         axis.axhline(0, color="0.3", linewidth=0.7)
-        chosen = [curve for curve in curves if curve.family == family]
-        family_legend(axis, chosen, family, *more, loc=place)
+    legend_below(picture, curves, gas, top_of_bump)
     linear.set_xlim(0, 0.5)
     for axis in (logarithmic, scaled):
         axis.set_xscale("log")
@@ -69,11 +70,11 @@ LOCAL_ENTROPIES = Figure(
     name="local_entropies",
     title="Internal entropy of the densest regions against their size",
     caption=(
-        "Internal entropy S_I* per neuron at y*(d) for the nine couplings of the paper; circles in "
-        "the legends: not monotone. (a) Linear axis, as in the paper. (b) Small distances, with "
-        "the maxima of the curves that are not monotone. (c) S_I*/d. Dashed, the dilute gas of "
-        "flips, which the curves approach as d -> 0; the band is its correction, of relative order "
-        "sqrt(d log 1/d), matched to the last computed point."
+        "Internal entropy S_I* per neuron at y*(d) for the nine couplings of the paper; circles: "
+        "not monotone, in (b) at the maximum. (a) Linear axis, as in the paper. (b) Small "
+        "distances. (c) S_I*/d. Dashed, below the last computed point, the dilute gas of flips "
+        "with its correction, of relative order sqrt(d log 1/d) and joined to that point; the band "
+        "reaches to the gas without the correction."
     ),
     parameters=local_curves.PARAMETERS,
     compute=local_curves.compute,
@@ -86,28 +87,29 @@ LOCAL_ENTROPIES = Figure(
 
 def plot_ystar(data: xr.Dataset) -> Picture:
     """Draw one panel per family, with the limit of dilute flips."""
-    picture, axes = panels(3, height=2.6)
+    picture, axes = panels(3, height=3.2)
     curves = list(styled(data))
     for curve in curves:
         axis = axes[curve.family]
         log_d, log_y = np.log(curve.data["d"].values), np.log(curve.data["y_star"].values)
         x = np.linspace(log_d[0], log_d[-1], 400)
         axis.plot(np.exp(x), np.exp(PchipInterpolator(log_d, log_y)(x)), color=curve.colour)
-        gas_d, limit = curve.data["gas_d"].values, curve.data["gas_y_star"].values
-        axis.plot(gas_d, limit, color=curve.colour, linestyle="--", linewidth=0.8)
+        continuation(axis, curve, "y_star")
         loss = _loss(curve.data)
         if loss is not None:
             axis.plot(*loss, marker=".", color="black", zorder=5)
-    gas = Line2D([], [], color="0.4", linestyle="--", linewidth=0.8, label=r"dilute, $\sim 1/d$")
+    gas = Line2D([], [], color="0.4", linestyle="--", linewidth=0.8, label="dilute gas of flips")
     lost = Line2D([], [], color="black", marker=".", linestyle="none", label=r"$M_0=0$")
-    for family, axis in enumerate(axes):
+    for axis in axes:
         axis.set_xscale("log")
         axis.set_yscale("log")
         axis.set_xlim(1e-6, 0.5)
         axis.set_ylim(3, 1e6)
         label_axes(axis, r"distance $d$", r"$y^*$")
-        chosen = [curve for curve in curves if curve.family == family]
-        family_legend(axis, chosen, family, gas, lost, loc="upper right")
+    circle = Line2D(
+        [], [], color="0.4", marker="o", markerfacecolor="white", label=r"$S_I^*$ not monotone"
+    )
+    legend_below(picture, curves, gas, lost, circle)
     return picture
 
 
@@ -132,9 +134,10 @@ YSTAR = replace(
     title="y*(d), where the external entropy vanishes",
     caption=(
         "The largest y with non-negative external entropy, for the nine couplings of the paper: "
-        "(a) core module, (b, c) two layers. Dashed, the dilute gas of flips, y* = 2Cw/d for one "
-        "layer, up to the last point. Dots: M0 = 0, beyond which q0 = 0 "
-        "is unstable."
+        "(a) core module, (b, c) two layers. Dashed, below the last computed point, the dilute gas "
+        "of flips, y* = 2Cw/d for one layer, with a correction of relative order "
+        "sqrt(d log 1/d) joined to that point; the band reaches to the gas without it. Dots: "
+        "M0 = 0, beyond which q0 = 0 is unstable."
     ),
     plot=plot_ystar,
 )

@@ -67,11 +67,12 @@ def plot(data: xr.Dataset) -> Picture:
     strongest = float(abs(data["coupling"]).max())
     for layer, centre in enumerate(centres):
         _module(axis, centre + ring, data["coupling"].values[layer] / strongest, layer, layers)
-    for left, right in pairwise(centres):
+    for left, right in pairwise(centres[:-1]):
         _homologous(axis, left + ring, right + ring)
+    _interrupted(axis, centres[-2] + ring, centres[-1] + ring)
     _ends(axis, centres[0], centres[-1])
     between = (centres[-2] + centres[-1]) / 2
-    axis.text(between[0], 1.6, r"$\cdots$", ha="center", va="center", fontsize=11)
+    axis.text(between[0], 0.0, r"$\cdots$", ha="center", va="center", fontsize=13)
     axis.set_xlim(-3.6, _STEP * (layers - 1) + 3.7)
     axis.set_ylim(-1.6, 1.9)
     _legend(axis)
@@ -120,6 +121,24 @@ def _homologous(axis: Axes, left: Any, right: Any) -> None:
             alpha=0.8,
             zorder=1,
         )
+
+
+def _interrupted(axis: Axes, left: Any, right: Any) -> None:
+    """Let the couplings to the modules that are not drawn end at the dots between them."""
+    middle = (left.mean(axis=0)[0] + right.mean(axis=0)[0]) / 2
+    for side, direction in ((left, -1), (right, 1)):
+        for place in side:
+            end = np.array([middle + 0.3 * direction, place[1]])
+            _arrow(
+                axis,
+                end,
+                place,
+                color=_CHAIN,
+                linewidth=0.6,
+                connectionstyle=f"arc3,rad={0.08 * -direction}",
+                alpha=0.8,
+                zorder=1,
+            )
 
 
 def _ends(axis: Axes, first: Any, last: Any) -> None:

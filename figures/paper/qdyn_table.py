@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
+from figures.claims.landscape import QDYN_EPOCHS, QDYN_TABLE
 from figures.engine.figure import (
     Context,
     Figure,
@@ -99,12 +101,35 @@ def plot(data: xr.Dataset) -> Picture:
         axis.hlines(place, column["q25"], column["q75"], color=colour, linewidth=3, alpha=0.5)
         label = "initialisation" if epoch == 0 else f"after {counted(epoch, 'epoch')}"
         axis.plot(column["median"], place, "o", color=colour, markersize=3.5, label=label)
+        there = np.isfinite(column["median"])
+        shown = [row for row, ours in zip(rows, there, strict=True) if ours]
+        _draw_paper(axis, shown, epoch, place[there] + 0.12, label="paper" if k == 0 else "")
     axis.set_yticks(range(len(rows)), [f"{jd:g}, {lx:g}, {ly:g}" for jd, lx, ly in rows])
     axis.invert_yaxis()
     axis.grid(axis="y", visible=False)
     label_axes(axis, r"overlap $q_{dyn}$ of $s'$ and $s^*$", r"$J_D,\ \lambda_x,\ \lambda_y$")
-    axis.legend(loc="upper left", title=f"$N={int(data['n'])}$")
+    title = f"$N={int(data['n'])}$"
+    picture.legend(loc="outside lower center", ncols=3, title=title, columnspacing=1.0)
     return picture
+
+
+def _draw_paper(axis: Axes, rows: list[Any], epoch: int, place: Any, label: str) -> None:
+    """Draw the medians and quartiles that the paper prints, just below ours."""
+    printed = {
+        tuple(map(float, row[:3])): row[3 + list(QDYN_EPOCHS).index(epoch)] for row in QDYN_TABLE
+    }
+    values = np.array([[float(x) for x in printed[row].split()] for row in rows])
+    axis.hlines(place, values[:, 1], values[:, 2], color="0.35", linewidth=0.8)
+    axis.plot(
+        values[:, 0],
+        place,
+        "D",
+        color="0.35",
+        markerfacecolor="white",
+        markersize=2.8,
+        markeredgewidth=0.7,
+        label=label or None,
+    )
 
 
 _SCALES = {
@@ -120,7 +145,8 @@ FIGURE = Figure(
     caption=(
         "Overlap of s' (end of the clamped phase) and s* (end of the free phase) over training "
         "samples of Entangled MNIST for the eight rows of the paper's table: median (dot), "
-        "quartiles (thick bar), 5-95 % (thin line). The protocol, which the paper does not print: "
+        "quartiles (thick bar), 5-95 % (thin line); white diamonds with a thin line, the paper's "
+        "median and quartiles. The protocol, which the paper does not print: "
         "labels of 2.5 for the true class and -0.79 for the others, one warm-up sweep without "
         "label, phases until convergence. "
         f"At the quick scale {_SCALES[Scale.QUICK]['fixed']['watched']} samples per network. The "

@@ -76,6 +76,7 @@ def plot_role(data: xr.Dataset) -> Picture:
         _curves(axis, data.sel(scheme="full"), name)
         label_axes(axis, r"self-coupling $J_D$", _LABELS[name])
         axis.set_ylim(0, 1)
+        axis.axhline(0.1, color="0.3", linewidth=0.8, linestyle=":", label="chance")
         axis.legend(title=_epochs(data), loc="lower right")
     return picture
 
@@ -94,6 +95,7 @@ def plot_schemes(data: xr.Dataset) -> Picture:
             )
         label_axes(axis, r"self-coupling $J_D$", "test accuracy")
         axis.set_ylim(0, 1)
+        axis.axhline(0.1, color="0.3", linewidth=0.8, linestyle=":", label="chance")
         axis.legend(title=f"$N={n}$, {_epochs(data)}", loc="lower right")
     return picture
 

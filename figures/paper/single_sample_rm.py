@@ -137,6 +137,7 @@ def _theory(parameters: Parameters) -> xr.Dataset:
 def plot(data: xr.Dataset) -> Picture:
     """Draw S against both distances, and the counts at distance 1 and 2."""
     picture, (around, between, counts) = panels(3, height=2.7)
+    setting = f"$N={int(data.n)}$, $J_D={float(data.jd):g}$"
     around.plot(
         data["typical_d"], data["typical"], color="0.4", linestyle="--", label="typical, theory"
     )
@@ -154,13 +155,13 @@ def plot(data: xr.Dataset) -> Picture:
         counts.errorbar(x, row["at_distance"], row["at_distance_error"], **style)
     for axis, name in ((around, "from the fixed point"), (between, "between fixed points")):
         axis.set_xscale("log")
-        axis.legend(loc="upper left")
+        axis.legend(loc="upper left", title=setting)
         label_axes(axis, f"distance $d$ {name}", r"$S(d)$ per neuron (nat)")
     counts.set_yscale("symlog", linthresh=1)
     counts.set_ylim(bottom=-0.2)
     counts.set_xticks([0, 1], ["1", "2"])
     counts.set_xlim(-0.5, 1.5)
-    counts.legend(loc="upper left", title=f"$N={int(data.n)}$, $J_D={float(data.jd):g}$")
+    counts.legend(loc="upper left", title=setting)
     label_axes(counts, "distance (spins)", "fixed points, counted")
     return picture
 

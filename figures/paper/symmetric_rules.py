@@ -90,10 +90,11 @@ def plot_accuracy(data: xr.Dataset) -> Picture:
             )
         axis.set_xticks(range(len(_RULES)), _RULES)
         axis.grid(axis="x", visible=False)
-        axis.set_ylim(0, 1.25)  # room for the legend
-        axis.set_yticks(np.linspace(0, 1, 6))
+        axis.set_ylim(0, 1)
+        axis.axhline(0.1, color="0.3", linewidth=0.8, linestyle=":", label="chance")
         label_axes(axis, "couplings and rule", "test accuracy")
-        axis.legend(title=f"{scheme} scheme, {_size(data)}", ncols=2, loc="upper center")
+        title = f"{scheme} scheme, {_size(data)}"
+        axis.legend(title=title, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return picture
 
 

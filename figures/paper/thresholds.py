@@ -222,8 +222,8 @@ def _theory(width: float) -> xr.Dataset:
 
 def plot(data: xr.Dataset) -> Picture:
     """Draw the five panels."""
-    picture = Picture(figsize=(DOUBLE, 4.7), layout="constrained")
-    axes = picture.subplot_mosaic("aab;cde")
+    picture = Picture(figsize=(DOUBLE, 5.2), layout="constrained")
+    axes = picture.subplot_mosaic("aaab;ccde", width_ratios=[1, 1, 1.5, 1.5])
     drawers = (success_panel, sizes_panel, iterations_panel, speed_panel, chain_panel)
     for letter, draw in zip("abcde", drawers, strict=True):
         axes[letter].set_title(f"({letter})", loc="left", fontweight="bold")
@@ -321,10 +321,11 @@ FIGURE = Figure(
     caption=(
         "(a) Fraction of samples of one layer in which a fixed point was found, darker for larger "
         "N, with logistic fits; dotted, the paper's 0.35, 0.5 and 0.8; dashed, the theoretical "
-        "J_Dc of the representation manifold. (b) J_D at which half of the samples succeed. "
+        "J_Dc of the representation manifold. (b) J_D at which half of the samples succeed, "
+        "colours as in (c). "
         "(c) Iterations to the fixed point at fixed J_D, median. (d) The 50 % point of reinforced "
-        "BP against its speed dr. (e) Chains without self-coupling against lambda; dashed, the "
-        "theoretical lambda_c of two layers. Error bars: Wilson's intervals for fractions, "
+        "BP against its speed dr. (e) Chains without self-coupling against λ; dashed, the "
+        "theoretical λ_c of two layers. Error bars: Wilson's intervals for fractions, "
         "bootstrap for 50 % points, one standard deviation."
     ),
     parameters={
@@ -345,8 +346,8 @@ FIGURE = Figure(
 _LOOK: dict[str, tuple[str, str, str, float]] = {
     "dynamics": ("dynamics", "Blues_r", "C0", 0.8),
     "likelihood": ("likelihood", "Oranges_r", "C1", 0.5),
-    "rbp .01": ("rBP, $dr=.01$", "Greens_r", "C2", 0.35),
-    "rbp .003": ("rBP, $dr=.003$", "Purples_r", "C3", 0.35),
+    "rbp .01": ("rBP, $dr=0.01$", "Greens_r", "C2", 0.35),
+    "rbp .003": ("rBP, $dr=0.003$", "Purples_r", "C3", 0.35),
 }
 
 _BARS: dict[str, Any] = {"markersize": 3, "linewidth": 0.9, "capsize": 1.5, "capthick": 0.7}
@@ -376,9 +377,8 @@ def success_panel(axis: Axes, data: xr.Dataset) -> None:
     handles.append(Line2D([], [], color="0.2", linestyle="--", label=f"$J_{{Dc}}={critical:.3f}$"))
     handles.append(Line2D([], [], color="0.4", linestyle=":", label="paper"))
     sizes = sorted({int(n) for n in data["n"].values[data["group"].values == "core"]})
-    axis.set_xlim(right=1.2)  # room for the legend
-    title = f"$N={sizes[0]}$ (pale)\nto {sizes[-1]} (dark)"
-    axis.legend(handles=handles, title=title, loc="center right")
+    title = f"$N={sizes[0]}$ (pale) to {sizes[-1]} (dark)"
+    axis.legend(handles=handles, title=title, loc="center left", bbox_to_anchor=(1.0, 0.5))
     label_axes(axis, r"$J_D$", "fraction of samples solved")
 
 
@@ -399,7 +399,6 @@ def sizes_panel(axis: Axes, data: xr.Dataset) -> None:
     axis.axhline(float(data["jd_critical"]), color="0.2", linewidth=0.9, linestyle="--")
     log_sizes(axis, np.unique(data["n"].values[data["group"].values == "core"]))
     axis.set_ylim(0, 0.88)
-    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2, columnspacing=0.8)
     label_axes(axis, r"$N$", r"$J_D$ at $P=\frac{1}{2}$")
 
 
@@ -416,13 +415,13 @@ def iterations_panel(axis: Axes, data: xr.Dataset) -> None:
             [np.nan_to_num(float(row["sweeps_median_error"])) for row in there],
             fmt=f"{marker}-",
             color=colour,
-            label=f"{name}, $J_D={float(there[0]['coupling']):g}$",
+            label=f"{name} at $J_D={float(there[0]['coupling']):g}$",
             **_BARS,
         )
     log_sizes(axis, np.unique(data["n"].values[data["group"].values == "core"]))
     axis.set_yscale("log")
     plain_ticks(axis.yaxis, [5, 10, 20, 50, 100, 200, 500, 1000])
-    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.24))
+    axis.legend(loc="upper center", bbox_to_anchor=(0.45, -0.24), fontsize=6.5)
     label_axes(axis, r"$N$", "iterations (median)")
 
 
@@ -457,7 +456,7 @@ def chain_panel(axis: Axes, data: xr.Dataset) -> None:
             layers, n = int(row["layers"]), int(row["n"])
             marker = {2: "o", 3: "s", 5: "^"}.get(layers, "D")
             short = name.split(",")[0]
-            label = f"{short} $L={layers}$, {n}"
+            label = f"{short}, $L={layers}$, $N={n}$"
             draw_success(
                 axis, row["coupling"], row["success"], row["trials"], colour, marker, label
             )

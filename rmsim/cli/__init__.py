@@ -22,7 +22,7 @@ from rmsim.cli.thresholds import thresholds_command
 from rmsim.cli.train import evaluate_command, presets_command, train_command
 from rmtheory.runtime.command import application, run_app
 
-app = application("rmsim", "Simulate asymmetric recurrent networks and put the theory on trial.")
+app = application("rmsim", "Simulate asymmetric recurrent networks; compare them with the theory.")
 
 
 app.add_typer(baseline_app, name="baseline")

@@ -142,7 +142,7 @@ def plot_capacity(data: xr.Dataset, raw: xr.Dataset, path: Path) -> None:
 
 
 def capacity_panel(axis: Axes, data: xr.Dataset, protocol: str, marker: str = "o") -> None:
-    """Draw P_max against N for every depth, with the fitted lines."""
+    """Draw P_max against N for every depth, with lines where three widths determine them."""
     part = data.sel(protocol=protocol)
     for colour, depth in zip(_colours(part.sizes["layers"]), part["layers"].values, strict=True):
         row = part.sel(layers=depth)
@@ -151,7 +151,7 @@ def capacity_panel(axis: Axes, data: xr.Dataset, protocol: str, marker: str = "o
             continue
         n = row["n"].values.astype(float)
         label = f"{int(depth)}"
-        if np.isfinite(row["slope"]):
+        if np.isfinite(row["slope"]) and there.sum() > 2:  # two points are on any line
             label += f":  {float(row['slope']):.2f} ± {float(row['slope_error']):.2f}"
             ends = np.array([n[there].min(), n[there].max()])
             line = float(row["intercept"]) + float(row["slope"]) * ends

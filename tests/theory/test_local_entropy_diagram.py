@@ -1,6 +1,8 @@
 """Runs of the phase diagram: killed, damaged, of other parameters, and the command."""
 
 import json
+import re
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 
@@ -171,6 +173,7 @@ def test_the_command_goes_on_and_keeps_what_others_have_left(
     assert _command(tmp_path) == 130
     told = capsys.readouterr().err
     assert told == (
+        "rmtheory: 10 points to compute, about 86 s on a free machine\n"
         f"rmtheory: interrupted: 3 of 10 points are kept in {parts}; "
         "the same command resumes from there\n"
     )
@@ -184,7 +187,10 @@ def test_the_command_goes_on_and_keeps_what_others_have_left(
     monkeypatch.setattr(module, "boundary_point", work)
     assert _command(tmp_path) == 0
     captured = capsys.readouterr()
-    assert captured.err == f"rmtheory: 3 of 10 points are there already, in {parts}\n"
+    assert captured.err == (
+        f"rmtheory: 3 of 10 points are there already, in {parts}\n"
+        "rmtheory: 7 points to compute, about 75 s on a free machine\n"
+    )
     assert captured.out == f"5 points per boundary in {target}\n"
     assert len(work.calls) == 7
     assert [path.name for path in tmp_path.iterdir()] == ["pd.nc"]
@@ -199,6 +205,30 @@ def test_the_command_goes_on_and_keeps_what_others_have_left(
     assert "pd.nc holds something else, which is replaced once" in capsys.readouterr().err
     assert len(work.calls) == 17
     assert netcdf.load(target).attrs["parameters_hash"] == Request(5, 1e-3).key
+
+
+def test_the_tutorial_draws_the_diagram_of_three_layers_as_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command and the Python lines; points take no time here, tests/benchmarks has them."""
+    page = Path(__file__).resolve().parents[2] / "docs" / "couplings-to-phase-diagram.md"
+    section = page.read_text("utf-8").partition("## 6. Three layers")[2]
+    (command,) = re.findall(r"^rmtheory (phase-diagram .*)$", section, re.MULTILINE)
+    (code,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    work = Instant()
+    monkeypatch.setattr(module, "boundary_point", work)
+    assert run(shlex.split(command)) == 0
+    estimate = re.search(r"10 points to compute, about (\d+) (s|min)", capsys.readouterr().err)
+    assert estimate is not None
+    assert len(work.calls) == 10
+    before = (tmp_path / "pd3.png").read_bytes()
+    assert before.startswith(b"\x89PNG")
+    (tmp_path / "pd3.png").unlink()
+    exec(code, {})
+    assert len(work.calls) == 10  # the file has the diagram
+    assert "lam_error" in capsys.readouterr().out
+    assert (tmp_path / "pd3.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_targets_in_the_way_of_each_other(

@@ -83,6 +83,8 @@ def test_the_legend_of_the_phase_diagram_covers_nothing(layers: float, drawn: li
         {
             "jd": (("kind", "ray"), 0.073 * radius * np.cos(theta)),
             "lam": (("kind", "ray"), 0.9 / min(layers, 3) * radius * np.sin(theta)),
+            "jd_error": (("kind", "ray"), 1e-4 * radius * np.cos(theta)),
+            "lam_error": (("kind", "ray"), 1e-4 * radius * np.sin(theta)),
         },
         coords={"kind": ["rm", "gap"]},
     )
