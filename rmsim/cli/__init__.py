@@ -19,7 +19,12 @@ from rmsim.cli.networks import (
     solve_command,
 )
 from rmsim.cli.thresholds import thresholds_command
-from rmsim.cli.train import evaluate_command, presets_command, train_command
+from rmsim.cli.train import (
+    evaluate_command,
+    predict_command,
+    presets_command,
+    train_command,
+)
 from rmtheory.runtime.command import application, run_app
 
 app = application("rmsim", "Simulate asymmetric recurrent networks; compare them with the theory.")
@@ -35,6 +40,7 @@ app.command("evaluate")(evaluate_command)
 app.command("landscape")(landscape_command)
 app.command("local-entropy")(local_entropy_command)
 app.command("neighbours")(neighbours_command)
+app.command("predict")(predict_command)
 app.command("presets")(presets_command)
 app.command("overlaps")(overlaps_command)
 app.command("relax")(relax_command)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # slow to import, and --help needs none of it
     import numpy.typing as npt
 
     from rmsim.data.dataset import Dataset
+    from rmsim.data.own_files import Encoding
     from rmsim.network import Network
     from rmsim.sweep import Backend, Report, Sweep
 
@@ -64,11 +65,27 @@ DataOption = Annotated[
         "--data", metavar="DIR", help="Folder of the files, instead of RMSIM_DATA and the cache."
     ),
 ]
+OwnDataOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        metavar="FILE|DIR",
+        help="Training samples of your own (.npz with X and y, .csv, .parquet); or the folder of "
+        "the files of a named data set.",
+    ),
+]
+LabelOption = Annotated[
+    str, option("--label", "NAME", "Array or column of the labels in files of your own.")
+]
 DatasetOption = Annotated[
     str | None, option("--dataset", "NAME", "Data set, as in 'rmsim data list'.")
 ]
 TrainOption = Annotated[str | None, option("--train", "COUNT", "Only the first training samples.")]
 TestOption = Annotated[str | None, option("--test", "COUNT", "Only the first test samples.")]
+OwnTestOption = Annotated[
+    str | None,
+    option("--test", "FILE|COUNT", "Test samples of your own; or only the first test samples."),
+]
 
 
 # Several values in one option.
@@ -346,6 +363,28 @@ def read_dataset(name: str, folder: Path | None) -> Dataset:
         return entry.load(folder, False, lambda share: None)
     with counting(f"download of {name}, %", 100, None) as report:
         return entry.load(folder, True, lambda share: report(int(100 * share), share=share))
+
+
+def read_own_or_named(
+    name: str, data: Path | None, test: str | None, label: str = "y"
+) -> tuple[Dataset, Encoding | None, str | None]:
+    """Return the data set, how data of the user's own are encoded, and `test` if it is a count.
+
+    What is done with data of the user's own is said on standard error.
+    """
+    from rmsim.data.own_files import ENDINGS, own_dataset
+
+    if data is None or data.suffix.lower() not in ENDINGS:
+        return read_dataset(name, data), None, test
+    file = test if test is not None and Path(test).suffix.lower() in ENDINGS else None
+    dataset, encoding = own_dataset(data, file, label)
+    held = "" if file else ", the last fifth of the file held out"
+    samples = counted(len(dataset.train), "sample")
+    _say(
+        f"{samples} to train on, {len(dataset.test)} to test on{held}; "
+        f"{dataset.classes} classes, {dataset.width} inputs, scaling: {encoding.scaling}"
+    )
+    return dataset, encoding, None if file else test
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ Progress is shown as one live line on a terminal, and as one line per epoch else
 
 from __future__ import annotations
 
+import csv
+import io as io_module
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,23 +15,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rmsim.cli.options import (
-    DataOption,
     DatasetOption,
     DeviceOption,
     DtypeOption,
+    LabelOption,
+    OwnDataOption,
+    OwnTestOption,
     SeedOption,
     SimulationReport,
-    TestOption,
     TrainOption,
     option,
     read_dataset,
+    read_own_or_named,
     show_rows,
 )
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.base.wording import counted
 from rmtheory.runtime import report as io
-from rmtheory.runtime.command import if_interrupted
+from rmtheory.runtime.command import check_folder, if_interrupted
 from rmtheory.runtime.files import write_text
 from rmtheory.runtime.progress import Report, counting
 
@@ -56,6 +60,9 @@ _MEANING = {
     "wall_time": "seconds",
 }
 
+
+#: What is trained on data of one's own, if nothing is said.
+OWN_PRESET, OWN_NEURONS, OWN_EPOCHS = "entangled-mnist-dense", "400", "5"
 
 FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of 'rmsim train'.")]
 
@@ -86,9 +93,10 @@ def train_command(
         ),
     ] = None,
     dataset: DatasetOption = None,
-    data: DataOption = None,
+    data: OwnDataOption = None,
     train: TrainOption = None,
-    test: TestOption = None,
+    test: OwnTestOption = None,
+    label: LabelOption = "y",
     metrics: Annotated[
         str, option("--metrics", "COUNT", "Samples of which q_dyn is measured.")
     ] = "2000",
@@ -102,16 +110,24 @@ def train_command(
     The weights are stored after every epoch: a run that was killed resumes from there with the same
     command, and more --epochs continue it. DIR/log.jsonl can be read while it runs.
 
-    Example: rmsim train --preset entangled-mnist-dense --n 400 --epochs 2 --seed 0 --out DIR
+    Examples: rmsim train --preset entangled-mnist-dense --n 400 --epochs 2 --seed 0 --out DIR;
+    rmsim train --data train.npz --test test.npz --out DIR
     """
     import time
 
+    from rmsim.data.own_files import ENDINGS
     from rmsim.learning import training
     from rmsim.learning.parameters import parse_settings
     from rmsim.learning.presets import preset as preset_named
     from rmsim.learning.run_folder import Folder, Plan
 
     started = time.perf_counter()
+    own = data is not None and data.suffix.lower() in ENDINGS
+    if own and dataset is not None:
+        raise InvalidInputError("dataset", dataset, "absent with --data FILE")
+    if own:
+        preset, n = preset or OWN_PRESET, n or OWN_NEURONS
+        epochs = epochs or OWN_EPOCHS
     if preset is None:
         raise InvalidInputError("preset", "nothing", "given (--preset NAME, see 'rmsim presets')")
     if out is None:
@@ -123,7 +139,9 @@ def train_command(
     probing = None if probe is None else checks.integer("probe", probe, 0)
     measured = checks.integer("metrics", metrics if watch is None else watch, 1)
     chosen.parameters(width, **others)  # what is wrong is said before data are fetched
-    samples = read_dataset(chosen.dataset if dataset is None else dataset, data)
+    samples, encoding, test = read_own_or_named(
+        chosen.dataset if dataset is None else dataset, data, test, label
+    )
     plan = Plan.of_preset(
         preset,
         width,
@@ -148,6 +166,8 @@ def train_command(
             follow=display.network,
             follow_probe=display.probe,
         )
+    if encoding is not None:
+        encoding.save(Folder(out).labels)
     epoch = outcome.checkpoint.epoch
     if outcome.idle:
         done = f"{counted(epoch, 'epoch')} already (asked for: {asked})"
@@ -173,13 +193,25 @@ def _at_most(name: str, count: str | None, most: int) -> int | None:
 
 
 def read_run(
-    folder: Path, data: Path | None, device: torch.device | str
+    folder: Path,
+    data: Path | None,
+    device: torch.device | str,
+    test: str | None = None,
 ) -> tuple[Checkpoint, Dataset]:
     """Return the last checkpoint of the run in `folder`, and the data that it was trained on."""
+    from rmsim.data.own_files import Encoding
     from rmsim.learning.run_folder import Folder
     from rmsim.learning.training import load_run
 
-    dataset = read_dataset(Folder(folder).identity()["plan"]["dataset"], data)
+    run = Folder(folder)
+    name = run.identity()["plan"]["dataset"]
+    if run.labels.exists():
+        first, second, label = Encoding.load(run.labels).files
+        if data is None:
+            data, test = Path(first), None if second == first else second
+        dataset, _, _ = read_own_or_named(name, data, test, label)
+    else:
+        dataset = read_dataset(name, data)
     return load_run(folder, dataset, device), dataset
 
 
@@ -189,7 +221,10 @@ def evaluate_command(
         str | None,
         option("--samples", "COUNT", "At most so many samples of each set."),
     ] = None,
-    data: DataOption = None,
+    data: OwnDataOption = None,
+    test: Annotated[
+        str | None, option("--test", "FILE", "Test samples of your own, if they have moved.")
+    ] = None,
     device: DeviceOption = "auto",
     json: io.JsonOption = False,
     out: io.OutOption = None,
@@ -209,7 +244,7 @@ def evaluate_command(
     started = time.perf_counter()
     place = choose_device(device)
     most = None if samples is None else checks.integer("samples", samples, 1)
-    checkpoint, dataset = read_run(folder, data, place)
+    checkpoint, dataset = read_run(folder, data, place, test)
     plan = checkpoint.plan
     answer = {
         "preset": plan.preset,
@@ -223,6 +258,39 @@ def evaluate_command(
     }
     title = f"{plan.preset} after {counted(checkpoint.epoch, 'epoch')}, {folder}"
     _show(title, answer, json, out)
+
+
+def predict_command(
+    folder: FolderArgument,
+    data: Annotated[
+        Path | None, option("--data", "FILE", "Inputs: .npz with X, .csv or .parquet.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE.csv", help="Labels, one line a sample.")
+    ] = None,
+    device: DeviceOption = "auto",
+) -> None:
+    """Write the labels that a trained network gives to new samples, scaled as those trained on.
+
+    Example: rmsim predict runs/mine --data new.npz --out labels.csv
+    """
+    from rmsim.learning.training import predict_file
+
+    for name, value in (("data", data), ("out", out)):
+        if value is None:
+            raise InvalidInputError(name, "nothing", f"given (--{name} FILE)")
+    assert data is not None
+    assert out is not None
+    check_folder("out", out)
+    if out.suffix.lower() != ".csv":
+        raise InvalidInputError("out", str(out), "a file ending in .csv")
+    labels = predict_file(folder, data, device=device)
+    text = io_module.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["label"])
+    writer.writerows([label] for label in labels)
+    write_text(out, text.getvalue())
+    typer.echo(f"{counted(len(labels), 'label')} in {out}")
 
 
 def presets_command(

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rmsim.data.catalogue import CATALOGUE, load, load_data
     from rmsim.data.dataset import Dataset, Samples, entangled_mnist, synthetic
     from rmsim.data.download import DownloadError
+    from rmsim.data.own_files import Encoding, own_dataset
 else:
     from rmtheory.base.lazy import lazy_exports
 
@@ -20,6 +21,7 @@ else:
             ".catalogue": ["CATALOGUE", "load", "load_data"],
             ".dataset": ["Dataset", "Samples", "entangled_mnist", "synthetic"],
             ".download": ["DownloadError"],
+            ".own_files": ["Encoding", "own_dataset"],
         },
     )
 
@@ -27,9 +29,11 @@ __all__ = [
     "CATALOGUE",
     "Dataset",
     "DownloadError",
+    "Encoding",
     "Samples",
     "entangled_mnist",
     "load",
     "load_data",
+    "own_dataset",
     "synthetic",
 ]

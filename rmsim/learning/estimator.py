@@ -6,18 +6,22 @@ once per epoch, with the seed ``random_state``.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy import special
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rmsim.learning import State, infer, initialise
+from rmsim.learning import State, infer, initialise, state_of
+from rmsim.learning.parameters import Parameters
 from rmsim.learning.presets import preset as preset_named
 from rmsim.learning.protocol import learning_of, run_epochs
 from rmsim.learning.readout import (
@@ -26,9 +30,11 @@ from rmsim.learning.readout import (
     checked_features,
     fit_probe,
 )
+from rmsim.learning.run_folder import load_arrays, save_arrays
 from rmsim.tensors import checked_seed, choose_device
 from rmtheory.base import checks
-from rmtheory.base.errors import InvalidInputError
+from rmtheory.base.errors import InvalidInputError, UnreadableDataError
+from rmtheory.runtime.untrusted import MALFORMED
 
 _READOUTS = ("perceptron", "probe")
 
@@ -142,6 +148,16 @@ class RMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # skl
         outputs = self._outputs(X)
         return outputs[:, 1] - outputs[:, 0] if len(self.classes_) == 2 else outputs
 
+    def predict_proba(self, X: Any) -> Array:
+        """Return the softmax of the outputs, (samples, classes).
+
+        A probe is trained for it; the perceptrons are not, so that their probabilities order the
+        classes but are not calibrated.
+        """
+        outputs = self._outputs(X)
+        chances: Array = special.softmax(outputs, axis=1)
+        return chances
+
     def predict(self, X: Any) -> Array:
         """Return the labels with the largest outputs."""
         outputs = self._outputs(X)
@@ -151,6 +167,77 @@ class RMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # skl
     def states(self, X: Any) -> Array:
         """Return the states at inference, int8 (samples, neurons): features for another model."""
         return self._states(X).cpu().numpy()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted classifier to an .npz file, without pickle.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib, rmsim as rs
+        >>> data = rs.synthetic(classes=3, train=60, test=20)
+        >>> fitted = rs.RMClassifier(n=40, epochs=1).fit(data.train.inputs, data.train.labels)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = pathlib.Path(folder, "fitted.npz")
+        ...     fitted.save(file)
+        ...     again = rs.RMClassifier.load(file)
+        >>> bool((again.predict(data.test.inputs) == fitted.predict(data.test.inputs)).all())
+        True
+        """
+        check_is_fitted(self)
+        if isinstance(self.random_state, np.random.RandomState):
+            allowed = "an integer or None, so that it can be written"
+            raise InvalidInputError("random_state", "a RandomState", allowed)
+        if self.classes_.dtype.kind not in "biufU":
+            allowed = "numbers or text, so that they can be written"
+            raise InvalidInputError("classes", f"of type {self.classes_.dtype}", allowed)
+        names = getattr(self, "feature_names_in_", None)
+        header = {
+            "format": 1,
+            "arguments": self.get_params(deep=False),
+            "parameters": self.parameters_.to_dict(),
+            "seed": self.seed_,
+            "epochs": self.epochs_,
+            "step": self.state_.step,
+            "names": None if names is None else [str(name) for name in names],
+        }
+        arrays = {f"state_{name}": value for name, value in self.state_.tensors().items()}
+        arrays["readout"] = self.readout_.weights
+        numbers = {name: value.cpu().numpy() for name, value in arrays.items()}
+        save_arrays(Path(path), header, numbers | {"classes": self.classes_})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], device: str | None = None) -> RMClassifier:
+        """Read what :meth:`save` wrote.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        device : str, optional
+            Instead of that of the classifier that was saved.
+        """
+        header, arrays = load_arrays(Path(path))
+        try:
+            made = cls(**header["arguments"])
+            if device is not None:
+                made.device = device
+            place = choose_device(made.device)
+            made.parameters_ = Parameters.from_dict(header["parameters"])
+            tensors = {
+                name.removeprefix("state_"): torch.tensor(value, device=place)
+                for name, value in arrays.items()
+                if name.startswith("state_")
+            }
+            made.state_ = state_of(made.parameters_, tensors, header["seed"], header["step"])
+            made.readout_ = LinearReadout(torch.tensor(arrays["readout"], device=place))
+            made.classes_ = arrays["classes"]
+            made.seed_, made.epochs_ = header["seed"], header["epochs"]
+            made.n_features_in_ = made.state_.inputs
+            if header["names"] is not None:
+                made.feature_names_in_ = np.array(header["names"], dtype=object)
+            return made
+        except (*MALFORMED, RuntimeError, InvalidInputError) as problem:
+            raise UnreadableDataError(f"{path} is not a saved classifier: {problem}") from None
 
     def _begin(self, classes: Array) -> None:
         """Draw the weights."""

@@ -165,7 +165,7 @@ class Plan:
             raise UnreadableDataError(f"not the plan of a run: {problem}") from None
 
 
-_FILES = ("run.json", "log.jsonl", "checkpoint.npz", "probe.npz")
+_FILES = ("run.json", "log.jsonl", "checkpoint.npz", "probe.npz", "labels.json")
 
 
 @dataclass(frozen=True)
@@ -198,6 +198,11 @@ class Folder:
     def probe(self) -> Path:
         """Weights of the probe."""
         return self.path / "probe.npz"
+
+    @property
+    def labels(self) -> Path:
+        """Labels and scaling of data of the user's own (:class:`rmsim.data.Encoding`)."""
+        return self.path / "labels.json"
 
     def records(self) -> list[dict[str, Any]]:
         """Return the measurements so far, if the sessions in run.json can have made them.

@@ -51,3 +51,16 @@ def test_theory_against_simulation(
     assert len(run_page(page, "Regions around one fixed point")) == 1
     assert re.search(r"theory_densest\s+│ [\d.]+( ± \S+)?, ", capsys.readouterr().out)
     assert Path("rbp.png").is_file()
+
+
+def test_own_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert len(run_page("own-data.md", "Train, evaluate, predict")) == 3
+    told = capsys.readouterr()
+    assert "scaling: standardised by mean and deviation of the training inputs" in told.err
+    lines = Path("labels.csv").read_text("utf-8").splitlines()
+    assert lines[0] == "label"
+    assert len(lines) == 51
+    assert set(lines[1:]) == {"ash", "beech", "oak"}
