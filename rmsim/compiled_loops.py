@@ -1,9 +1,17 @@
 """Loops compiled to machine code, and the threads that run them side by side.
 
-:func:`compiled` is the one decorator of every hot loop that is not a tensor product. The machine
-code is kept on disk beside the source and built at the first call only. A compiled function may
-call compiled functions of its own file only: it contains their code, and is not built again when
-another file changes.
+:func:`compiled` is the one decorator of every hot loop that is not a tensor product,
+:func:`compiled_part` that of what only compiled loops call, in any file. The sign of the dynamics,
+:func:`rmsim.tensors.is_up`, may be called in them: the rule for a tie is stated there alone.
+
+**Machine code is kept on disk** beside the source and built at the first call only. It is built
+again if the file of the function changes, or the source of anything compiled that it contains. Of
+several processes that need the same code at once, one builds it and the others wait for it.
+
+**Building takes seconds**, and some ways to write a loop take many times longer than others. An
+assignment to a slice (``a[:] = b``) costs 3 s, since numba then builds the message of a failure;
+arrays inside tuples cost a tenth of a second each, for their references are counted. So copy by a
+loop, and give many arrays by their addresses (:mod:`rmsim.compiled_vectors`).
 
 The loops hold no Python object and release the interpreter lock, so that threads run them side by
 side: as many as torch would use, and ``torch.set_num_threads`` governs all of the simulator. Unlike
@@ -12,32 +20,169 @@ the parallel loops of numba these may be entered from several threads at once, a
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any, ParamSpec, TypeVar, cast
+from pathlib import Path
+from types import FunctionType
+from typing import Any, BinaryIO, ParamSpec, TypeVar, cast
 
 import numba
+import numpy as np
 import torch
+from numba.core.caching import FunctionCache
+from numba.extending import register_jitable
+
+from rmsim.tensors import is_up
+
+try:
+    import fcntl
+except ImportError:  # Windows: two processes may then build the same code
+    fcntl = None  # type: ignore[assignment]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+register_jitable(is_up)
+
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile `function` by numba; rounding stays that of IEEE 754 (no fast-math)."""
-    return cast(Callable[P, R], numba.njit(cache=True, nogil=True)(function))
+    dispatcher: Any = numba.njit(nogil=True)(function)
+    dispatcher._cache = MachineCode(function)
+    return cast(Callable[P, R], dispatcher)
 
 
 def compiled_part(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function that only compiled functions of its file call.
+    """Compile a function that only compiled functions call.
 
     It has no entry from Python, whose code for many arrays takes longer to build than the loop, and
     is kept on disk as part of its callers alone.
     """
     options: Any = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return cast(Callable[P, R], numba.njit(**options)(function))
+
+
+# Machine code on disk.
+
+#: Seconds to wait for another process that builds the same code; after that both do.
+_PATIENCE = 120.0
+
+
+_NumbaCache: Any = FunctionCache  # carries no types
+
+
+class MachineCode(_NumbaCache):  # type: ignore[misc]
+    """The machine code of one function on disk.
+
+    Numba's own cache knows the file of a function only. This one knows what the function calls, and
+    lets one process build while others wait.
+    """
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        super().__init__(function)
+        self._lock: BinaryIO | None = None
+        self._sources: str | None = None
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        if self._sources is None:  # at the first call: what it calls is defined by then
+            self._sources = sources_of(self._py_func)
+        return (*super()._index_key(sig, codegen), self._sources)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the machine code; None, and the right to build it, if there is none."""
+        self._release()
+        code = super().load_overload(sig, target_context)
+        if code is None:
+            self._acquire()
+            code = super().load_overload(sig, target_context)
+            if code is not None:
+                self._release()
+        return code
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Write the machine code."""
+        try:
+            super().save_overload(sig, data)
+        finally:
+            self._release()
+
+    def _acquire(self) -> None:
+        """Wait until no other process builds this function; not for ever."""
+        if fcntl is None:
+            return
+        base = Path(self.cache_path) / f"{self._impl.filename_base}.lock"
+        try:
+            self._impl.locator.ensure_cache_path()
+            self._lock = base.open("wb")
+        except OSError:  # nothing can be kept here, so nothing is worth waiting for
+            return
+        end = time.monotonic() + _PATIENCE
+        while time.monotonic() < end:
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                time.sleep(0.05)
+            except OSError:  # a file system without locks
+                return
+
+    def _release(self) -> None:
+        """Let the others go on; a process that ends does so by itself."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+
+def sources_of(function: Callable[..., object]) -> str:
+    """Return a hash of all that the machine code of `function` is made of besides its own file.
+
+    These are the files of the compiled functions that it calls, and of those that they call, and
+    the numbers that they take from their modules.
+    """
+    files: set[str] = set()
+    numbers: list[str] = []
+    seen: set[int] = set()
+    waiting: list[Any] = [function]
+    while waiting:
+        here = waiting.pop()
+        if id(here) in seen:
+            continue
+        seen.add(id(here))
+        files.add(here.__code__.co_filename)
+        for name, value in _globals_of(here):
+            body = getattr(value, "py_func", None) or getattr(value, "_defn", None)
+            if body is not None:
+                waiting.append(body)
+            elif isinstance(value, FunctionType):  # as the sign is, which tensors have too
+                numbers.append(f"{name}={value.__code__.co_code!r}{value.__code__.co_consts!r}")
+            elif isinstance(value, bool | int | float | tuple | np.generic):
+                numbers.append(f"{here.__qualname__}.{name}={value!r}")
+    digest = hashlib.sha256()
+    for text in sorted(_text_of(file) for file in files):
+        digest.update(text)
+    digest.update(repr(sorted(numbers)).encode())
+    return digest.hexdigest()
+
+
+def _globals_of(function: Any) -> Iterator[tuple[str, Any]]:
+    for name in function.__code__.co_names:
+        if name in function.__globals__:
+            yield name, function.__globals__[name]
+
+
+@cache
+def _text_of(file: str) -> bytes:
+    try:
+        return Path(file).read_bytes()
+    except OSError:  # in a zip file
+        return file.encode()
+
+
+# Threads.
 
 
 def thread_count(work: float, grain: float) -> int:

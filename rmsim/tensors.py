@@ -10,8 +10,7 @@ Two rules decide :math:`s_i = \mathrm{sgn}(h_i)` where the field vanishes, and t
   hetero-association needs it: a layer is neutral until the input reaches it, since inner layers
   of a deep chain that all began at +1 would hold each other there.
 
-Compiled loops cannot call these; they compare ``h >= 0`` themselves, and the tests hold them to
-the first rule.
+The first rule is :func:`is_up`, which compiled loops call too (:mod:`rmsim.compiled_loops`).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ every state with the one remembered, bit for bit. The first to agree gives the p
 multiple of it, and there are no false cycles as hashes would give. A cycle of period T entered
 after m sweeps is detected by sweep max(T, 2m) + 2T at the latest.
 
-On a CPU only what flips is multiplied (:func:`rmsim.dynamics.sweeps.follow_flips`), from the first
+On a CPU only what flips is multiplied (:func:`rmsim.dynamics.flips.follow_flips`), from the first
 sweep on; or, where a network has so many starts that one product of matrices does all of them, once
 few neurons flip. Sweeps, periods and final states are the same as by products.
 
@@ -34,15 +34,14 @@ import torch
 from rmsim.couplings.base import Couplings, aligned_external
 from rmsim.couplings.chains import draw, sample_numbers
 from rmsim.dynamics.active import ActiveRectangle, Callback, Index, PerNetwork, Search
+from rmsim.dynamics.flips import Followed, follow_flips
 from rmsim.dynamics.status import SearchResult, Status, join_results
 from rmsim.dynamics.sweeps import (
-    Followed,
     Update,
     check_margins,
     checked_update,
     differ,
     fill_mask,
-    follow_flips,
     mask_keys,
     sequential,
     sweep_,

@@ -26,12 +26,13 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from rmsim.compiled_loops import compiled, run_parts, shares, thread_count
+from rmsim.compiled_loops import compiled, compiled_part, run_parts, shares, thread_count
 from rmsim.couplings import PlasticCouplings
+from rmsim.dynamics.flips import add_columns
 from rmsim.dynamics.sweeps import STREAM, fill_mask, mask_keys, synchronous
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.state import State
-from rmsim.tensors import sign
+from rmsim.tensors import is_up, sign
 
 #: Sweeps between two tests of whether all states are fixed; each test stalls a GPU.
 _SYNC_INTERVAL = {"cpu": 1}
@@ -294,8 +295,6 @@ def _masks(parameters: Parameters, state: State, samples: int, number: int, stre
 
 #: Neurons worth a thread of their own.
 _GRAIN = 2**18
-#: Samples whose products stay in the cache while the columns pass.
-_SAMPLES = 16
 #: Share of the neurons above which their flips cost more than a product.
 _MANY = 0.25
 
@@ -359,7 +358,7 @@ class Flips:
             self.sweep(external, None)
             used += 1
             sweeps -= 1
-        arrays = (self.columns, self.product, self.s, external.contiguous())
+        arrays = (self.columns.reshape(-1), self.product, self.s, external.contiguous())
         given = (*(x.numpy() for x in arrays), self._chain, sweeps, used.numpy(), fixed.numpy())
         parts = shares(samples, min(samples, thread_count(self.s.numel() * (sweeps + 1), _GRAIN)))
         run_parts(_run, [(*given, part) for part in parts])
@@ -372,7 +371,7 @@ class Flips:
         unstable = torch.zeros(samples, dtype=torch.bool)
         flips = np.zeros((samples, self.s.shape[1]), np.int64)
         product, s, new = self.product.numpy(), self.s.numpy(), self._new.numpy()
-        columns, field = self.columns.numpy(), external.contiguous().numpy()
+        columns, field = self.columns.reshape(-1).numpy(), external.contiguous().numpy()
         allowed = (unstable.view(-1, 1, 1) if mask is None else mask).numpy()
         masked, against = mask is not None, unstable.numpy()
         parts = shares(samples, min(samples, thread_count(s.size, _GRAIN)))
@@ -401,25 +400,14 @@ def _run(
     part: Any,
 ) -> None:
     """Sweep the samples of a part one by one: state and product of a sample stay in the cache."""
-    jd, left, right = chain
-    one = s.dtype.type(1)
     layers, n = s.shape[1], s.shape[2]
-    new = np.empty((layers, n), s.dtype)
+    new = np.empty((1, layers, n), s.dtype)
+    chosen, changes = np.empty(n, np.int64), np.empty(n, s.dtype)
     for b in range(part[0], part[1]):
         for sweep in range(sweeps + 1):
             flips = 0
             for layer in range(layers):
-                here, there = s[b, layer], new[layer]
-                total, field = product[b, layer], external[b, layer]
-                before, after = s[b, max(layer - 1, 0)], s[b, min(layer + 1, layers - 1)]
-                from_left = left if layer > 0 else left * 0
-                from_right = right if layer < layers - 1 else right * 0
-                for i in range(n):
-                    h = total[i] + jd * here[i]
-                    h = h + from_left * before[i] + from_right * after[i] + field[i]
-                    there[i] = one if h >= 0 else -one
-                for i in range(n):
-                    flips += there[i] != here[i]
+                flips += _write_signs(product, s, external, chain, b, layer, new, 0)
             if flips == 0:
                 fixed[b] = True
                 break
@@ -427,13 +415,51 @@ def _run(
                 break
             used[b] += 1
             for layer in range(layers):
-                here, there, total = s[b, layer], new[layer], product[b, layer]
-                for j in range(n):
-                    if there[j] != here[j]:
-                        change, column = there[j] - here[j], columns[layer, j]
-                        for i in range(n):
-                            total[i] += change * column[i]
-                        here[j] = there[j]
+                _follow_changes(columns, product, s, new, 0, b, layer, chosen, changes)
+
+
+@compiled_part
+def _write_signs(
+    product: Any, s: Any, external: Any, chain: Any, b: int, layer: int, new: Any, there: int
+) -> int:
+    """Write the signs of the fields of a layer into ``new[there]``; return how many disagree."""
+    jd, left, right = chain
+    one, last = s.dtype.type(1), s.shape[1] - 1
+    here, signs = s[b, layer], new[there, layer]
+    total, field = product[b, layer], external[b, layer]
+    before, after = s[b, max(layer - 1, 0)], s[b, min(layer + 1, last)]
+    from_left = left if layer > 0 else left * 0
+    from_right = right if layer < last else right * 0
+    for i in range(len(here)):
+        h = total[i] + jd * here[i]
+        h = h + from_left * before[i] + from_right * after[i] + field[i]
+        signs[i] = one if is_up(h) else -one
+    disagree = 0
+    for i in range(len(here)):
+        disagree += signs[i] != here[i]
+    return disagree
+
+
+@compiled_part
+def _follow_changes(
+    columns: Any,
+    product: Any,
+    s: Any,
+    new: Any,
+    there: int,
+    b: int,
+    layer: int,
+    chosen: Any,
+    changes: Any,
+) -> None:
+    """Let the neurons of a layer go to ``new[there]``, and correct their product."""
+    here, then, count = s[b, layer], new[there, layer], 0
+    for j in range(len(here)):
+        if then[j] != here[j]:
+            chosen[count], changes[count] = j, then[j] - here[j]
+            here[j] = then[j]
+            count += 1
+    add_columns(columns, layer * len(here), chosen, changes, count, product[b, layer])
 
 
 @compiled
@@ -450,29 +476,21 @@ def _follow(
     flips: Any,
     part: Any,
 ) -> None:
-    """Write the signs of the fields of some layers into `new`, for a part of the samples.
+    """Write the states after a sweep of some layers into `new`, for a part of the samples.
 
     Adds to `unstable` which states disagree with their field, and sets the number of `flips`,
     (samples, layers).
     """
-    jd, left, right = chain
-    one = s.dtype.type(1)
-    last = s.shape[1] - 1
     for b in range(part[0], part[1]):
         for layer in range(group[0], group[1]):
-            here, there = s[b, layer], new[b, layer]
-            before, after = s[b, max(layer - 1, 0)], s[b, min(layer + 1, last)]
-            from_left = left if layer > 0 else left * 0
-            from_right = right if layer < last else right * 0
-            disagree = count = 0
-            for i in range(s.shape[2]):
-                h = product[b, layer, i] + jd * here[i]
-                h = h + from_left * before[i] + from_right * after[i] + external[b, layer, i]
-                wanted = one if h >= 0 else -one
-                disagree += wanted != here[i]
-                there[i] = wanted if not masked or mask[b, layer, i] else here[i]
-                count += there[i] != here[i]
-            unstable[b] |= disagree > 0
+            count = _write_signs(product, s, external, chain, b, layer, new, b)
+            unstable[b] |= count > 0
+            if masked:
+                count = 0
+                for i in range(s.shape[2]):
+                    if not mask[b, layer, i]:
+                        new[b, layer, i] = s[b, layer, i]
+                    count += new[b, layer, i] != s[b, layer, i]
             flips[b, layer] = count
 
 
@@ -480,13 +498,6 @@ def _follow(
 def _flip(columns: Any, product: Any, s: Any, new: Any, layer: int, part: Any) -> None:
     """Let the neurons of a layer flip, and correct the products of a part of the samples."""
     n = s.shape[2]
-    for first in range(part[0], part[1], _SAMPLES):
-        last = min(part[1], first + _SAMPLES)
-        for j in range(n):
-            for b in range(first, last):
-                change = new[b, layer, j] - s[b, layer, j]
-                if change != 0:
-                    column, total = columns[layer, j], product[b, layer]
-                    for i in range(n):
-                        total[i] += change * column[i]
-                    s[b, layer, j] = new[b, layer, j]
+    chosen, changes = np.empty(n, np.int64), np.empty(n, s.dtype)
+    for b in range(part[0], part[1]):
+        _follow_changes(columns, product, s, new, b, b, layer, chosen, changes)

@@ -17,8 +17,7 @@ taken in another order. 16 samples of a batch are the lanes of a vector, ``lanes
 for neuron (or input) k. A sweep writes ``sign(field + sum of values[e] * lanes[columns[e]])`` row
 by row. The update counts bits: of the lanes where neuron i learns, those where i and j agree give
 +1, the others -1, so that a coupling costs a few instructions and rows that learn nothing cost
-none. The loops over lanes are written in LLVM's own vectors: numba would put a sum over entries
-back into memory after each of them.
+none. The loops over lanes are vectors of the machine (:mod:`rmsim.compiled_vectors`).
 """
 
 from __future__ import annotations
@@ -28,15 +27,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils as _cgutils
-from numba.extending import intrinsic
 
-from rmsim.compiled_loops import compiled, run_parts, shares, thread_count
+from rmsim.compiled_loops import compiled, compiled_part, run_parts, shares, thread_count
+from rmsim.compiled_vectors import LANES, lane_bits, lane_dot, popcount, row_field, row_sign
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.phases import Phases
 from rmsim.learning.state import State
+from rmsim.tensors import is_up
 
 
 def update_field(parameters: Parameters, state: State, ends: Phases) -> torch.Tensor:
@@ -119,9 +116,6 @@ def decay_(parameters: Parameters, state: State) -> None:
     if parameters.w_in.decay > 0:
         state.w_in.values.mul_(parameters.decay("in", state.inputs))
 
-
-#: Samples of a block.
-LANES = 16
 
 #: Samples worth a thread of their own at inference.
 _GRAIN = 64
@@ -400,19 +394,21 @@ def learn_batches(
             valid = np.uint32((1 << len(chosen)) - 1)
             spins &= _fill_inputs(x, chosen, inputs[block])
             _fields(feed, inputs[block], zero, field)
-            both[:] = field
+            _copy(field, both)
             _add_label_fields(back, labels, chosen, protocol, both)
             s, _ = _present(recurrent, field, both, protocol, one, two)
-            states[block] = s
+            _copy(s, states[block])
             _fields(recurrent, s, field, h)
             _signs(s, ones, words[block])
             for i in range(neurons):
                 learn_j[block, i] = lane_bits(s, i, h, protocol.kappa_j) & valid
                 learn_in[block, i] = lane_bits(s, i, h, protocol.kappa_in) & valid
             _fields(readout, s, zero, o)
-            y[block] = -1
-            for lane in range(len(chosen)):
-                y[block, labels[chosen[lane]], lane] = 1
+            for lane in range(LANES):
+                for c in range(classes):
+                    y[block, c, lane] = -1
+                if lane < len(chosen):
+                    y[block, labels[chosen[lane]], lane] = 1
             _signs(y[block], ones, label_words[block])
             for c in range(len(readout.ends)):
                 learn_out[block, c] = lane_bits(y[block], c, o, protocol.kappa_out) & valid
@@ -449,7 +445,7 @@ def infer_samples(x: Any, recurrent: Any, feed: Any, sweeps: int, out: Any, part
                 out[first + lane, i] = np.int8(s[i, lane])
 
 
-@compiled
+@compiled_part
 def _present(recurrent: Any, field: Any, both: Any, protocol: Any, s: Any, other: Any) -> Any:
     """Go through the three phases from s = 0; return (s*, work space)."""
     started = False
@@ -463,7 +459,7 @@ def _present(recurrent: Any, field: Any, both: Any, protocol: Any, s: Any, other
     return s, other
 
 
-@compiled
+@compiled_part
 def _sweeps(rows: Any, field: Any, count: int, s: Any, other: Any) -> Any:
     """Do `count` synchronous sweeps under `field`; return (state, work space)."""
     for _ in range(count):
@@ -474,20 +470,29 @@ def _sweeps(rows: Any, field: Any, count: int, s: Any, other: Any) -> Any:
     return s, other
 
 
-@compiled
+@compiled_part
+def _copy(numbers: Any, out: Any) -> None:
+    for i in range(len(numbers)):
+        for lane in range(LANES):
+            out[i, lane] = numbers[i, lane]
+
+
+@compiled_part
 def _first_sweep(field: Any, s: Any) -> None:
     """The sweep from s = 0."""
     one = field.dtype.type(1)
     for i in range(field.shape[0]):
         for lane in range(LANES):
-            s[i, lane] = one if field[i, lane] >= 0 else -one
+            s[i, lane] = one if is_up(field[i, lane]) else -one
 
 
-@compiled
+@compiled_part
 def _fill_inputs(x: Any, order: Any, lanes: Any) -> bool:
     """Copy samples `order` of `x` into the lanes; return whether all are +1 or -1."""
-    lanes[:] = 0
     spins = True
+    for k in range(len(lanes)):
+        for lane in range(len(order), LANES):
+            lanes[k, lane] = 0
     for lane in range(len(order)):
         sample = x[order[lane]]
         for k in range(len(sample)):
@@ -496,7 +501,7 @@ def _fill_inputs(x: Any, order: Any, lanes: Any) -> bool:
     return spins
 
 
-@compiled
+@compiled_part
 def _fields(rows: Any, lanes: Any, field: Any, out: Any) -> None:
     """Write field + W lanes into `out`, for all rows there are."""
     for i in range(len(rows.ends)):
@@ -504,7 +509,7 @@ def _fields(rows: Any, lanes: Any, field: Any, out: Any) -> None:
         row_field(rows.values, rows.columns, first, last, lanes, field, out, i)
 
 
-@compiled
+@compiled_part
 def _add_label_fields(back: Any, labels: Any, order: Any, protocol: Any, out: Any) -> None:
     """Add W_back y: the field of 'no class' for all, and the difference for the class of each."""
     difference = protocol.label_true - protocol.label_other
@@ -517,14 +522,14 @@ def _add_label_fields(back: Any, labels: Any, order: Any, protocol: Any, out: An
             out[i, lane] += total + difference * back[i, labels[order[lane]]]
 
 
-@compiled
+@compiled_part
 def _signs(s: Any, ones: Any, words: Any) -> None:
     """Set bit b of each word where lane b is not above zero."""
     for i in range(len(words)):
         words[i] = lane_bits(s, i, ones, s.dtype.type(0))
 
 
-@compiled
+@compiled_part
 def _reinforce(rows: Any, gates: Any, post: Any, pre: Any, rate: Any) -> None:
     """Add rate * sum over lanes of g_i s_k, for states and inputs +-1 as bits.
 
@@ -538,7 +543,7 @@ def _reinforce(rows: Any, gates: Any, post: Any, pre: Any, rate: Any) -> None:
                 rows.values[e] += rate * rows.values.dtype.type(learning - 2 * against)
 
 
-@compiled
+@compiled_part
 def _reinforce_reals(rows: Any, gates: Any, s: Any, x: Any, rate: Any) -> None:
     """Do it for inputs that are any numbers."""
     g = np.empty((1, LANES), s.dtype)
@@ -550,145 +555,10 @@ def _reinforce_reals(rows: Any, gates: Any, s: Any, x: Any, rate: Any) -> None:
                 rows.values[e] += rate * lane_dot(g, 0, x, np.int64(rows.columns[e]))
 
 
-@compiled
+@compiled_part
 def _shrink(rows: Any, factor: Any) -> None:
     """Multiply the entries that learn."""
     if factor != 1:
         for i in range(len(rows.ends)):
             for e in range(rows.bounds[i], rows.ends[i]):
                 rows.values[e] *= factor
-
-
-# One row of 16 lanes in vector instructions.
-
-cgutils: Any = _cgutils  # carries no types
-
-_WORD, _HALF = ir.IntType(64), ir.IntType(32)
-
-
-def _vector_of(context: Any, array: Any) -> tuple[Any, int]:
-    """Return the type of 16 numbers of `array`, and how they are aligned."""
-    number = context.get_value_type(array.dtype)
-    return ir.VectorType(number, LANES), array.dtype.bitwidth // 8
-
-
-def _pointer(context: Any, builder: Any, kind: Any, array: Any, row: Any, vector: Any) -> Any:
-    """Return a pointer to row `row`, 16 numbers, of `array`."""
-    data = context.make_array(kind)(context, builder, array).data
-    place = builder.mul(row, ir.Constant(_WORD, LANES))
-    return builder.bitcast(builder.gep(data, [place]), vector.as_pointer())
-
-
-def _splat(builder: Any, number: Any) -> Any:
-    unknown = ir.Constant(ir.VectorType(number.type, LANES), ir.Undefined)
-    single = builder.insert_element(unknown, number, ir.Constant(_HALF, 0))
-    everywhere = ir.Constant(ir.VectorType(_HALF, LANES), [0] * LANES)
-    return builder.shuffle_vector(single, unknown, everywhere)
-
-
-def _row(signs: bool) -> Any:
-    """Return the code of h = sum over entries + field, or of its sign."""
-
-    def row_step(
-        typing_context: Any,
-        values: Any,
-        columns: Any,
-        first: Any,
-        last: Any,
-        lanes: Any,
-        field: Any,
-        out: Any,
-        row: Any,
-    ) -> Any:
-        signature = types.void(values, columns, first, last, lanes, field, out, row)
-
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            kinds = signature.args
-            value_at, column_at = (
-                context.make_array(kinds[k])(context, builder, arguments[k]).data for k in (0, 1)
-            )
-            vector, aligned = _vector_of(context, kinds[4])
-            zero = ir.Constant(vector, [0.0] * LANES)
-            total = cgutils.alloca_once_value(builder, zero)
-            first, last = arguments[2], arguments[3]
-            step = ir.Constant(_WORD, 1)
-            with cgutils.for_range_slice(builder, first, last, step, intp=_WORD) as (entry, _):
-                value = _splat(builder, builder.load(builder.gep(value_at, [entry])))
-                column = builder.zext(builder.load(builder.gep(column_at, [entry])), _WORD)
-                place = _pointer(context, builder, kinds[4], arguments[4], column, vector)
-                state = builder.load(place, align=aligned)
-                product = builder.fmul(value, state, flags=("contract",))
-                builder.store(builder.fadd(product, builder.load(total), ("contract",)), total)
-            row = arguments[7]
-            place = _pointer(context, builder, kinds[5], arguments[5], row, vector)
-            h = builder.fadd(builder.load(total), builder.load(place, align=aligned))
-            if signs:
-                up = builder.fcmp_ordered(">=", h, zero)
-                one, minus = (ir.Constant(vector, [x] * LANES) for x in (1.0, -1.0))
-                h = builder.select(up, one, minus)
-            place = _pointer(context, builder, kinds[6], arguments[6], row, vector)
-            builder.store(h, place, align=aligned)
-            return context.get_dummy_value()
-
-        return signature, generate
-
-    return intrinsic(row_step)
-
-
-#: ``row_field(values, columns, first, last, lanes, field, out, row)`` writes
-#: ``field[row] + sum of values[e] * lanes[columns[e]]`` into ``out[row]``.
-row_field = _row(signs=False)
-#: The same, but writes the sign, +1 at 0.
-row_sign = _row(signs=True)
-
-
-def _product(context: Any, builder: Any, kinds: Any, arguments: Any, column: Any) -> Any:
-    """Return row ``arguments[1]`` of array 0 times row `column` of array 2, lane by lane."""
-    vector, aligned = _vector_of(context, kinds[0])
-    one = _pointer(context, builder, kinds[0], arguments[0], arguments[1], vector)
-    two = _pointer(context, builder, kinds[2], arguments[2], column, vector)
-    return builder.fmul(builder.load(one, align=aligned), builder.load(two, align=aligned))
-
-
-def _lane_dot(typing_context: Any, one: Any, row: Any, two: Any, column: Any) -> Any:
-    """Return the sum over lanes of ``one[row] * two[column]``."""
-    signature = one.dtype(one, row, two, column)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        total = _product(context, builder, signature.args, arguments, arguments[3])
-        width = LANES
-        while width > 1:  # upper half onto the lower half
-            width //= 2
-            parts = [list(range(width)), list(range(width, 2 * width))]
-            masks = [ir.Constant(ir.VectorType(_HALF, width), part) for part in parts]
-            total = builder.fadd(*(builder.shuffle_vector(total, total, x) for x in masks))
-        return builder.extract_element(total, ir.Constant(_HALF, 0))
-
-    return signature, generate
-
-
-def _lane_bits(typing_context: Any, one: Any, row: Any, two: Any, limit: Any) -> Any:
-    """Return a word with bit b set where lane b of ``one[row] * two[row]`` is <= `limit`."""
-    signature = types.uint32(one, row, two, limit)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        product = _product(context, builder, signature.args, arguments, arguments[1])
-        below = builder.fcmp_ordered("<=", product, _splat(builder, arguments[3]))
-        return builder.zext(builder.bitcast(below, ir.IntType(LANES)), _HALF)
-
-    return signature, generate
-
-
-def _popcount(typing_context: Any, word: Any) -> Any:
-    """Return the number of bits that are set."""
-    signature = types.int64(types.uint32)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.zext(builder.ctpop(arguments[0]), _WORD)
-
-    return signature, generate
-
-
-lane_dot: Any = intrinsic(_lane_dot)
-lane_bits: Any = intrinsic(_lane_bits)
-popcount: Any = intrinsic(_popcount)

@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 
 from rmsim.compiled_loops import compiled, run_parts, shares, thread_count
 from rmsim.dynamics.active import ActiveSet, Index, PerNetwork, Search
+from rmsim.dynamics.flips import add_columns
 from rmsim.tensors import fill_normal_, generator, sign_or_neutral
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
@@ -292,7 +293,7 @@ class Flips(Motion):
                     run_parts(
                         _correct,
                         [
-                            (columns[place].numpy(), *states, part)
+                            (columns[place].reshape(-1).numpy(), *states, part)
                             for part in shares(count, threads)
                         ],
                     )
@@ -352,26 +353,14 @@ def _count_changes(s: Any, new: Any, changes: Any, part: Any) -> None:
 def _correct(columns: Any, product: Any, s: Any, new: Any, part: Any) -> None:
     """Add the columns of the neurons that change to the products of some patterns of a layer."""
     n = s.shape[1]
-    chosen = np.empty(n, np.int64)
+    chosen, changes = np.empty(n, np.int64), np.empty(n, s.dtype)
     for b in range(part[0], part[1]):
-        before, after, total = s[b], new[b], product[b]
-        count, k = 0, 0
+        before, after, count = s[b], new[b], 0
         for j in range(n):
             if before[j] != after[j]:
-                chosen[count] = j
+                chosen[count], changes[count] = j, after[j] - before[j]
                 count += 1
-        while k + 4 <= count:  # four columns for one reading and writing of the product
-            j0, j1, j2, j3 = chosen[k], chosen[k + 1], chosen[k + 2], chosen[k + 3]
-            x0, x1 = after[j0] - before[j0], after[j1] - before[j1]
-            x2, x3 = after[j2] - before[j2], after[j3] - before[j3]
-            c0, c1, c2, c3 = columns[j0], columns[j1], columns[j2], columns[j3]
-            for i in range(n):
-                total[i] += (x0 * c0[i] + x1 * c1[i]) + (x2 * c2[i] + x3 * c3[i])
-            k += 4
-        for j in chosen[k:count]:
-            x, column = after[j] - before[j], columns[j]
-            for i in range(n):
-                total[i] += x * column[i]
+        add_columns(columns, 0, chosen, changes, count, product[b])
 
 
 def moving(protocol: Protocol, j: torch.Tensor, x: torch.Tensor) -> Motion:

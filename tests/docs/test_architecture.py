@@ -147,7 +147,7 @@ def test_the_way_of_train_is_as_the_page_says(
     capsys.readouterr()
     assert codes == [0, 0]
     assert set(files) <= _listed("rmsim train")
-    assert len(files) <= 20
+    assert len(files) <= 21
 
 
 def _example(heading: str, folder: Path) -> Any:

@@ -14,6 +14,7 @@ from rmsim.couplings import AdjacencyCouplings, DenseChain, couplings_on, draw
 from rmsim.dynamics import (
     SearchResult,
     Status,
+    flips,
     least_margins,
     margins,
     masked,
@@ -291,7 +292,7 @@ def test_near_ties_are_summed_exactly(monkeypatch: pytest.MonkeyPatch, rho: floa
     if rho == 1:
         h = ties.field(start.float())
         assert bool((h == 0).any())
-    monkeypatch.setattr(sweeps, "_rounding", lambda *given: 1e9)
+    monkeypatch.setattr(flips, "_rounding", lambda *given: 1e9)
     assert_equal_ends(usual, relax(network, samples=2, starts=2, dtype="float64", max_sweeps=50))
     assert_equal_ends(tied, relax(ties, start, max_sweeps=50))
 

@@ -1,0 +1,322 @@
+"""Vectors of the machine in compiled loops, and arrays given by their addresses.
+
+Numba puts a sum over entries back into memory after each of them, and counts references of arrays.
+Loops that must not are written in LLVM's own vectors, which it cuts to the registers of the
+machine. Everything here is called from functions compiled by :mod:`rmsim.compiled_loops` alone.
+
+- **32 numbers by address** (learning by tables of signs): an array is the address of its first
+  element, an int64, and an index counts elements. One signature then serves arrays of every shape,
+  and a loop of hundreds of lines is built in a second or two. Nothing is checked: whoever calls
+  keeps the arrays alive.
+- **16 lanes of an array** (learning of sparse networks): rows of arrays (rows, 16).
+
+The sign of the dynamics is +1 at 0, as in :func:`rmsim.tensors.is_up`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils as _cgutils
+from numba.extending import intrinsic, models, register_model
+
+#: Numbers of a vector that is given by its address, and of a row of lanes.
+ROWS, LANES = 32, 16
+
+cgutils: Any = _cgutils  # carries no types
+
+_WORD, _INDEX, _BIT = ir.IntType(64), ir.IntType(32), ir.IntType(1)
+
+
+def splat(builder: Any, number: Any, width: int) -> Any:
+    """Return a vector whose elements are all `number`."""
+    unknown = ir.Constant(ir.VectorType(number.type, width), ir.Undefined)
+    single = builder.insert_element(unknown, number, ir.Constant(_INDEX, 0))
+    everywhere = ir.Constant(ir.VectorType(_INDEX, width), [0] * width)
+    return builder.shuffle_vector(single, unknown, everywhere)
+
+
+def vector_at(builder: Any, array: Any, place: Any, vector: Any) -> Any:
+    """Return a pointer to the `vector` that begins at the entry `place` of the data `array`."""
+    return builder.bitcast(builder.gep(array, [place]), vector.as_pointer())
+
+
+def at_least_zero(builder: Any, numbers: Any) -> Any:
+    """Return where numbers are 0 or more: the sign of the dynamics, for a vector."""
+    width = numbers.type.count
+    return builder.fcmp_ordered(">=", numbers, ir.Constant(numbers.type, [0.0] * width))
+
+
+# Vectors of 32 numbers in float32, by address.
+
+_VECTOR = ir.VectorType(ir.FloatType(), ROWS)
+
+
+class VectorType(types.Type):
+    """32 numbers in float32."""
+
+    def __init__(self) -> None:
+        super().__init__(name="Vector32")
+
+
+@register_model(VectorType)
+class VectorModel(models.PrimitiveModel):
+    """They are one value of LLVM."""
+
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, _VECTOR)  # type: ignore[no-untyped-call]
+
+
+_vector = VectorType()
+
+
+def _operation(result: Any, kinds: tuple[Any, ...], generate: Any) -> Any:
+    """Return an operation of the compiled loops: ``generate(builder, *values)`` writes its code."""
+
+    def operation(typing_context: Any, *given: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            value = generate(builder, *arguments)
+            return context.get_dummy_value() if value is None else value
+
+        return result(*kinds), code
+
+    names = ("typing_context", *(f"argument_{k}" for k in range(len(kinds))))
+    arguments = [inspect.Parameter(x, inspect.Parameter.POSITIONAL_OR_KEYWORD) for x in names]
+    vars(operation)["__signature__"] = inspect.Signature(arguments)  # numba counts them
+    return intrinsic(operation)
+
+
+def _constant(value: float) -> Any:
+    return ir.Constant(_VECTOR, [value] * ROWS)
+
+
+def _pointer(builder: Any, address: Any, index: Any, kind: Any) -> Any:
+    return builder.gep(builder.inttoptr(address, kind.as_pointer()), [index])
+
+
+def _load(builder: Any, address: Any, index: Any) -> Any:
+    place = _pointer(builder, address, index, ir.FloatType())
+    return builder.load(builder.bitcast(place, _VECTOR.as_pointer()), align=4)
+
+
+def _store(builder: Any, address: Any, index: Any, numbers: Any) -> None:
+    place = _pointer(builder, address, index, ir.FloatType())
+    builder.store(numbers, builder.bitcast(place, _VECTOR.as_pointer()), align=4)
+
+
+def _read(kind: Any, extend: bool = False) -> Any:
+    def read(builder: Any, address: Any, index: Any) -> Any:
+        value = builder.load(_pointer(builder, address, index, kind))
+        return builder.zext(value, _WORD) if extend else value
+
+    return read
+
+
+def _write(kind: Any, narrow: bool = False) -> Any:
+    def write(builder: Any, address: Any, index: Any, value: Any) -> None:
+        value = builder.trunc(value, kind) if narrow else value
+        builder.store(value, _pointer(builder, address, index, kind))
+
+    return write
+
+
+def _add_times(builder: Any, total: Any, one: Any, number: Any) -> Any:
+    """Return total + one * number, fused where the machine can."""
+    product = builder.fmul(one, splat(builder, number, ROWS), flags=("contract",))
+    return builder.fadd(total, product, flags=("contract",))
+
+
+def _ups(builder: Any, numbers: Any) -> Any:
+    return builder.zext(builder.bitcast(at_least_zero(builder, numbers), _INDEX), _WORD)
+
+
+def _signs_of(builder: Any, word: Any) -> Any:
+    up = builder.bitcast(builder.trunc(word, _INDEX), ir.VectorType(_BIT, ROWS))
+    return builder.select(up, _constant(1.0), _constant(-1.0))
+
+
+def _where_at_most(builder: Any, margin: Any, kappa: Any, s: Any) -> Any:
+    below = builder.fcmp_ordered("<=", margin, splat(builder, kappa, ROWS))
+    return builder.select(below, s, _constant(0.0))
+
+
+def _arrive(builder: Any, address: Any) -> None:
+    place = builder.inttoptr(address, _WORD.as_pointer())
+    builder.atomic_rmw("add", place, ir.Constant(_WORD, 1), "seq_cst")
+
+
+def _arrived(builder: Any, address: Any) -> Any:
+    return builder.load_atomic(builder.inttoptr(address, _WORD.as_pointer()), "seq_cst", 8)
+
+
+def _give_way(builder: Any) -> None:
+    if os.name == "posix":
+        kind = ir.FunctionType(_INDEX, [])
+        builder.call(cgutils.get_or_insert_function(builder.module, kind, "sched_yield"), [])
+
+
+_INT, _REAL = types.int64, types.float32
+_PLACE = (_INT, _INT)
+_FLOAT, _BYTE = ir.FloatType(), ir.IntType(8)
+
+#: ``load(array, i)`` is ``array[i : i + 32]``; ``store(array, i, vector)`` writes it.
+load = _operation(_vector, _PLACE, _load)
+store = _operation(types.void, (*_PLACE, _vector), _store)
+#: Element i of arrays of float32, uint8, uint32 and int64; integers are int64 outside of memory.
+real = _operation(_REAL, _PLACE, _read(_FLOAT))
+byte = _operation(_INT, _PLACE, _read(_BYTE, extend=True))
+word = _operation(_INT, _PLACE, _read(_INDEX, extend=True))
+whole = _operation(_INT, _PLACE, _read(_WORD))
+#: ``set_real(array, i, value)`` and the like write one.
+set_real = _operation(types.void, (*_PLACE, _REAL), _write(_FLOAT))
+set_byte = _operation(types.void, (*_PLACE, _INT), _write(_BYTE, narrow=True))
+set_word = _operation(types.void, (*_PLACE, _INT), _write(_INDEX, narrow=True))
+set_whole = _operation(types.void, (*_PLACE, _INT), _write(_WORD))
+#: 0 everywhere; sums, differences and products of two vectors.
+zeros = _operation(_vector, (), lambda builder: _constant(0.0))
+add = _operation(_vector, (_vector, _vector), lambda builder, x, y: builder.fadd(x, y))
+subtract = _operation(_vector, (_vector, _vector), lambda builder, x, y: builder.fsub(x, y))
+multiply = _operation(_vector, (_vector, _vector), lambda builder, x, y: builder.fmul(x, y))
+#: ``times(vector, number)``; ``add_times(total, vector, number)`` is ``total + number * vector``.
+times = _operation(
+    _vector, (_vector, _REAL), lambda builder, x, y: builder.fmul(x, splat(builder, y, ROWS))
+)
+add_times = _operation(_vector, (_vector, _vector, _REAL), _add_times)
+#: ``ups(vector)`` has bit i set where element i is 0 or more; ``signs_of(word)`` is +1 where a bit
+#: is set, -1 elsewhere.
+ups = _operation(_INT, (_vector,), _ups)
+signs_of = _operation(_vector, (_INT,), _signs_of)
+#: ``where_at_most(margin, kappa, s)`` is s where the margin is at most kappa, and 0 elsewhere.
+where_at_most = _operation(_vector, (_vector, _REAL, _vector), _where_at_most)
+#: Number of the lowest bit that is set, of a word that is not 0.
+lowest_bit = _operation(_INT, (_INT,), lambda builder, x: builder.cttz(x, ir.Constant(_BIT, 1)))
+#: ``arrive(count)`` adds 1 to ``count[0]``, seen by all threads; ``arrived(count)`` reads it.
+arrive = _operation(types.void, (_INT,), _arrive)
+arrived = _operation(_INT, (_INT,), _arrived)
+give_way = _operation(types.void, (), _give_way)
+
+
+# Rows of 16 lanes of an array.
+
+
+def _lanes_of(context: Any, array: Any) -> tuple[Any, int]:
+    """Return the type of 16 numbers of `array`, and how they are aligned."""
+    number = context.get_value_type(array.dtype)
+    return ir.VectorType(number, LANES), array.dtype.bitwidth // 8
+
+
+def _row_pointer(context: Any, builder: Any, kind: Any, array: Any, row: Any, vector: Any) -> Any:
+    """Return a pointer to row `row`, 16 numbers, of `array`."""
+    data = context.make_array(kind)(context, builder, array).data
+    return vector_at(builder, data, builder.mul(row, ir.Constant(_WORD, LANES)), vector)
+
+
+def _row(signs: bool) -> Any:
+    """Return the code of h = sum over entries + field, or of its sign."""
+
+    def row_step(
+        typing_context: Any,
+        values: Any,
+        columns: Any,
+        first: Any,
+        last: Any,
+        lanes: Any,
+        field: Any,
+        out: Any,
+        row: Any,
+    ) -> Any:
+        signature = types.void(values, columns, first, last, lanes, field, out, row)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            kinds = signature.args
+            value_at, column_at = (
+                context.make_array(kinds[k])(context, builder, arguments[k]).data for k in (0, 1)
+            )
+            vector, aligned = _lanes_of(context, kinds[4])
+            zero = ir.Constant(vector, [0.0] * LANES)
+            total = cgutils.alloca_once_value(builder, zero)
+            first, last = arguments[2], arguments[3]
+            step = ir.Constant(_WORD, 1)
+            with cgutils.for_range_slice(builder, first, last, step, intp=_WORD) as (entry, _):
+                value = splat(builder, builder.load(builder.gep(value_at, [entry])), LANES)
+                column = builder.zext(builder.load(builder.gep(column_at, [entry])), _WORD)
+                place = _row_pointer(context, builder, kinds[4], arguments[4], column, vector)
+                state = builder.load(place, align=aligned)
+                product = builder.fmul(value, state, flags=("contract",))
+                builder.store(builder.fadd(product, builder.load(total), ("contract",)), total)
+            row = arguments[7]
+            place = _row_pointer(context, builder, kinds[5], arguments[5], row, vector)
+            h = builder.fadd(builder.load(total), builder.load(place, align=aligned))
+            if signs:
+                one, minus = (ir.Constant(vector, [x] * LANES) for x in (1.0, -1.0))
+                h = builder.select(at_least_zero(builder, h), one, minus)
+            place = _row_pointer(context, builder, kinds[6], arguments[6], row, vector)
+            builder.store(h, place, align=aligned)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return intrinsic(row_step)
+
+
+#: ``row_field(values, columns, first, last, lanes, field, out, row)`` writes
+#: ``field[row] + sum of values[e] * lanes[columns[e]]`` into ``out[row]``.
+row_field = _row(signs=False)
+#: The same, but writes the sign, +1 at 0.
+row_sign = _row(signs=True)
+
+
+def _product(context: Any, builder: Any, kinds: Any, arguments: Any, column: Any) -> Any:
+    """Return row ``arguments[1]`` of array 0 times row `column` of array 2, lane by lane."""
+    vector, aligned = _lanes_of(context, kinds[0])
+    one = _row_pointer(context, builder, kinds[0], arguments[0], arguments[1], vector)
+    two = _row_pointer(context, builder, kinds[2], arguments[2], column, vector)
+    return builder.fmul(builder.load(one, align=aligned), builder.load(two, align=aligned))
+
+
+def _lane_dot(typing_context: Any, one: Any, row: Any, two: Any, column: Any) -> Any:
+    """Return the sum over lanes of ``one[row] * two[column]``."""
+    signature = one.dtype(one, row, two, column)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        total = _product(context, builder, signature.args, arguments, arguments[3])
+        width = LANES
+        while width > 1:  # upper half onto the lower half
+            width //= 2
+            parts = [list(range(width)), list(range(width, 2 * width))]
+            masks = [ir.Constant(ir.VectorType(_INDEX, width), part) for part in parts]
+            total = builder.fadd(*(builder.shuffle_vector(total, total, x) for x in masks))
+        return builder.extract_element(total, ir.Constant(_INDEX, 0))
+
+    return signature, generate
+
+
+def _lane_bits(typing_context: Any, one: Any, row: Any, two: Any, limit: Any) -> Any:
+    """Return a word with bit b set where lane b of ``one[row] * two[row]`` is <= `limit`."""
+    signature = types.uint32(one, row, two, limit)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        product = _product(context, builder, signature.args, arguments, arguments[1])
+        below = builder.fcmp_ordered("<=", product, splat(builder, arguments[3], LANES))
+        return builder.zext(builder.bitcast(below, ir.IntType(LANES)), _INDEX)
+
+    return signature, generate
+
+
+def _popcount(typing_context: Any, word: Any) -> Any:
+    """Return the number of bits that are set."""
+    signature = types.int64(types.uint32)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.zext(builder.ctpop(arguments[0]), _WORD)
+
+    return signature, generate
+
+
+lane_dot: Any = intrinsic(_lane_dot)
+lane_bits: Any = intrinsic(_lane_bits)
+popcount: Any = intrinsic(_popcount)

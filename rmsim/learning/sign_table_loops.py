@@ -1,0 +1,706 @@
+r"""The compiled loops of :mod:`rmsim.learning.sign_tables`.
+
+Arrays are given by their addresses (:mod:`rmsim.compiled_vectors`). Neurons are counted in panels
+of 32, layer after layer, and what a batch has for each neuron is stored by panel and sample: number
+i of sample b in panel p is element ``32 (lanes p + b) + i``, where `lanes` is the number of
+samples, filled up to a multiple of four. A panel of 16 samples is 2 kB.
+
+**One pass over J for each batch.** The change of J by one batch waits until the next batch has its
+first states; then each piece of 32 columns of a panel learns the first and is multiplied with the
+second while it is in the cache. So does W_in.
+
+**Sweeps** go through all samples of the batch together: signs of all panels, then the list of
+flips of each sample, then the columns of these flips for one panel after the other, which stays in
+the cache for all samples.
+
+Threads have panels of their own; where a list is made, samples of their own. A sum is that of one
+thread, so that results do not depend on their number.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rmsim.compiled_loops import compiled, compiled_part
+from rmsim.compiled_vectors import (
+    ROWS,
+    add,
+    add_times,
+    arrive,
+    arrived,
+    byte,
+    give_way,
+    load,
+    lowest_bit,
+    multiply,
+    real,
+    set_byte,
+    set_real,
+    set_whole,
+    set_word,
+    signs_of,
+    store,
+    subtract,
+    times,
+    ups,
+    where_at_most,
+    whole,
+    word,
+    zeros,
+)
+
+#: Columns, or samples, of a group whose signed sums are tabulated.
+GROUP = 4
+
+#: Groups of a panel: these columns learn and are multiplied while they are in the first cache.
+GROUPS = ROWS // GROUP
+
+#: Samples per batch from which tables are worth it.
+LEAST = 5
+
+#: Places of the numbers of the protocol: factors of s, of the layers before and after in the field
+#: of a sweep; these and those of input and label in the field that the rule tests; kappa and decay
+#: of J, W_in, W_back, W_out; gamma of the smooth rule.
+CHAIN, TEST, KAPPA, DECAY, GAMMA, NUMBERS = 0, 3, 8, 12, 16, 17
+
+_ONE, _HALF = np.float32(1), np.float32(0.5)
+
+
+@compiled
+def learn_batches(batches: Any, network: Any, protocol: Any, work: Any, part: Any) -> None:
+    """Learn all samples in batches, this thread its part of each.
+
+    Parameters
+    ----------
+    batches, network, protocol, work, part
+        As :mod:`rmsim.learning.sign_tables` defines them: a whole number of batches, the weights,
+        which are replaced, the sweeps and the rule, memory that the threads share, and what this
+        thread does.
+    """
+    # Numbers that numba knows would make it build code of its own for each: so none is a constant.
+    meeting, batch, no, yes = _flag(0), batches.batch, _flag(0), _flag(1)
+    tables = _flag(batch >= LEAST)
+    learns_j, learns_in = whole(protocol.learns, 0), whole(protocol.learns, 1)
+    later_j = learns_j & tables & _flag(protocol.symmetry <= 0)
+    waiting_j, waiting_in = no, no
+    for start in range(0, batches.samples, batch):
+        meeting = _meet(work, part, meeting)  # all have learnt the batch before
+        spins = _take(batches, start, work, part)
+        meeting = _meet(work, part, meeting)
+        _enter(network, protocol, work, part, batch, spins & tables, waiting_in)
+        meeting = _meet(work, part, meeting)
+        _learn_and_multiply_j(network, protocol, work, part, batch, waiting_j, tables)
+        if tables == 0:
+            for panel in range(part.first, part.last):
+                for layer in range(protocol.layers):
+                    first = layer * protocol.panels
+                    p = first + panel
+                    _multiply_reals(network.j, p, work, work.s, first, batch, work.product)
+        meeting = _sweep(network, protocol, work, part, batch, meeting)
+        _judge(protocol, work, part, batch)
+        waiting_j, waiting_in = later_j, learns_in & spins & tables
+        if waiting_in:
+            _set_patterns_of_inputs(batches, work, part)
+        meeting = _meet(work, part, meeting)
+        at_once_j, at_once_in = learns_j & (yes - waiting_j), learns_in & (yes - waiting_in)
+        _learn_reals(network, protocol, work, part, batch, at_once_j, at_once_in)
+        if part.thread == 0 and whole(protocol.learns, 3) != 0:
+            _learn_readout(batches, start, network, protocol, work, part)
+    if waiting_j:
+        _learn_and_multiply_j(network, protocol, work, part, batch, yes, no)
+    if waiting_in:
+        for panel in range(part.first, part.last):
+            for layer in range(protocol.layers):
+                p = layer * protocol.panels + panel
+                _learn_inputs(network, protocol, work, part, p, batch, yes, no)
+
+
+@compiled_part
+def _flag(condition: Any) -> Any:
+    """Return 1 or 0, as a number that may change."""
+    return np.int64(condition)
+
+
+@compiled_part
+def _learn_and_multiply_j(
+    network: Any, protocol: Any, work: Any, part: Any, batch: int, learning: int, multiplied: int
+) -> None:
+    """Let this thread's panels of J learn the batch before, and set their products J s."""
+    decay, n = real(protocol.numbers, DECAY), protocol.n
+    for panel in range(part.first, part.last):
+        for layer in range(protocol.layers):
+            first = layer * protocol.panels
+            p = first + panel
+            _clear(work, work.product, p, batch)
+            _learn_and_multiply(
+                _Pass(p, first, learning, multiplied, panel, n, batch),
+                network.j,
+                work,
+                part,
+                _Post(work.g, work.patterns),
+                decay,
+                _Pre(work.codes, work.s, work.product),
+            )
+
+
+@compiled_part
+def _meet(work: Any, part: Any, meeting: int) -> int:
+    """Wait until all threads have come here; return the number of the next meeting."""
+    if part.threads > 1:
+        arrive(work.meetings)
+        waited = 0
+        while arrived(work.meetings) < part.threads * (meeting + 1):
+            waited += 1
+            if waited > 2000:  # the other may wait for this processor
+                give_way()
+    return meeting + 1
+
+
+@compiled_part
+def _place(work: Any, panel: int, b: int) -> Any:
+    """Return where the numbers of sample b in a panel begin."""
+    return ROWS * (work.lanes * panel + b)
+
+
+@compiled_part
+def _clear(work: Any, out: int, panel: int, batch: int) -> None:
+    for b in range(batch + batch % 2):  # samples go by twos
+        store(out, _place(work, panel, b), zeros())
+
+
+# Inputs and first states.
+
+
+@compiled_part
+def _take(batches: Any, start: int, work: Any, part: Any) -> Any:
+    """Copy the inputs of the batch, this thread its samples; return 1 if all are +-1, or 0."""
+    width, batch = batches.inputs, batches.batch
+    x, code = batches.x + 4 * start * width, batches.code + 4 * start * batches.classes
+    other = 0
+    for k in range(batch * width):
+        other += abs(real(x, k)) != _ONE
+    panels = (width + ROWS - 1) // ROWS
+    for b in range(part.first_sample, part.last_sample):
+        for c in range(batches.classes):
+            set_real(work.labels, b * batches.classes + c, real(code, b * batches.classes + c))
+        for panel in range(panels):
+            place = _place(work, panel, b)
+            end = min(ROWS, width - ROWS * panel)
+            for k in range(end):
+                set_real(work.inputs, place + k, real(x, b * width + ROWS * panel + k))
+            if other == 0:
+                _set_codes(work, work.input_codes, panel, b, ups(load(work.inputs, place)))
+    return _flag(other == 0)
+
+
+@compiled_part
+def _set_codes(work: Any, codes: int, panel: int, b: int, up: int) -> None:
+    """Write the codes of 32 signs, which are given by their bits."""
+    first = up & 0x11111111
+    up ^= first * 15
+    place = GROUPS * (work.lanes * panel + b)
+    for group in range(GROUPS):
+        set_byte(codes, place + group, up >> (GROUP * group + 1) & 7)
+
+
+@compiled_part
+def _enter(
+    network: Any, protocol: Any, work: Any, part: Any, batch: int, by_tables: int, waiting: int
+) -> None:
+    """Set the fields of input and label and the first states; let W_in learn the last batch."""
+    with_label = protocol.warmup == 0 and protocol.clamped > 0
+    chain = protocol.numbers
+    for panel in range(part.first, part.last):
+        unused = _unused(panel, protocol.n)
+        for layer in range(protocol.layers):
+            p = layer * protocol.panels + panel
+            _clear(work, work.field, p, batch)
+            _clear(work, work.label, p, batch)
+            if waiting | by_tables:
+                _learn_inputs(network, protocol, work, part, p, batch, waiting, by_tables)
+            if by_tables == 0:
+                none = _flag(0)
+                _multiply_reals(network.feed, p, work, work.inputs, none, batch, work.field)
+            _multiply_labels(network.back, p, work, batch)
+            for b in range(batch):
+                place = _place(work, p, b)
+                h = load(work.field, place)
+                if with_label:
+                    h = add(h, load(work.label, place))
+                if protocol.sequential and layer > 0:
+                    before = load(work.s, _place(work, p - protocol.panels, b))
+                    h = add_times(h, before, real(chain, CHAIN + 1))
+                up = ups(h) | unused
+                set_word(work.words, work.lanes * p + b, up)
+                store(work.s, place, signs_of(up))
+                _set_codes(work, work.codes, p, b, up)
+
+
+@compiled_part
+def _unused(panel: int, n: int) -> int:
+    """Return a word with a bit for each row of the panel that is no neuron."""
+    return -1 << min(ROWS, n - panel * ROWS) & 0xFFFFFFFF
+
+
+@compiled_part
+def _learn_inputs(
+    network: Any,
+    protocol: Any,
+    work: Any,
+    part: Any,
+    p: int,
+    batch: int,
+    learning: int,
+    multiplied: int,
+) -> None:
+    """Let a panel of W_in learn the batch before, and add its product with the inputs."""
+    size = 4 * ROWS * work.lanes * protocol.layers * protocol.panels
+    none = _flag(0)
+    _learn_and_multiply(
+        _Pass(p, none, learning, multiplied, none - 1, none, batch),
+        network.feed,
+        work,
+        part,
+        _Post(work.g + size, work.input_patterns),
+        real(protocol.numbers, DECAY + 1),
+        _Pre(work.input_codes, work.inputs, work.field),
+    )
+
+
+# Tables.
+
+
+class _Pass(NamedTuple):
+    """A pass over panel `p` of a matrix; its columns begin at panel `first`.
+
+    Whether it learns and is multiplied; the panel on its diagonal, whose entries stay 0, -1 for
+    none, and the rows n of the matrix.
+    """
+
+    p: int
+    first: int
+    learning: int
+    multiplied: int
+    diagonal: int
+    n: int
+    batch: int
+
+
+class _Post(NamedTuple):
+    """What is learnt: gates of the rows, patterns of the columns."""
+
+    g: int
+    patterns: int
+
+
+class _Pre(NamedTuple):
+    """What is multiplied: codes and signs of the columns; and where products are added."""
+
+    codes: int
+    s: int
+    out: int
+
+
+@compiled_part
+def _learn_and_multiply(
+    task: Any, weights: Any, work: Any, part: Any, learnt: Any, decay: Any, signs: Any
+) -> None:
+    """Let a panel learn, then add its product with signs, 32 columns at a time."""
+    p, batch, out = task.p, task.batch, signs.out
+    matrix = weights.panels + 4 * ROWS * weights.columns * p
+    table = work.tables + work.size * part.thread
+    quads, lanes = work.quads, work.lanes
+    samples = table + 4 * ROWS * 8 * GROUPS
+    if task.learning:
+        for quad in range(quads):
+            place = _place(work, p, GROUP * quad)
+            _tabulate_samples(learnt.g, place, samples, 16 * ROWS * quad)
+    for start in range(0, weights.columns, ROWS):
+        panel = task.first + start // ROWS
+        if task.learning:
+            stop = min(weights.learning, start + ROWS)
+            for quad in range(0, quads, 4):
+                t0 = samples + 4 * ROWS * 16 * quad
+                t1, t2, t3 = t0 + 64 * ROWS, t0 + 128 * ROWS, t0 + 192 * ROWS
+                p0 = learnt.patterns + ROWS * (quads * panel + quad)
+                p1, p2, p3 = p0 + ROWS, p0 + 2 * ROWS, p0 + 3 * ROWS
+                shrink = decay if quad + 4 >= quads else _ONE
+                for j in range(start, stop):
+                    i = j - start
+                    low = add(load(t0, ROWS * byte(p0, i)), load(t1, ROWS * byte(p1, i)))
+                    high = add(load(t2, ROWS * byte(p2, i)), load(t3, ROWS * byte(p3, i)))
+                    now = load(matrix, ROWS * j)
+                    now = add_times(now, add(low, high), real(weights.rates, j))
+                    store(matrix, ROWS * j, times(now, shrink))
+            if start == ROWS * task.diagonal:
+                for i in range(min(ROWS, task.n - start)):
+                    set_real(matrix, ROWS * (start + i) + i, np.float32(0))  # J_D is kept apart
+            if weights.present != 0:
+                present = weights.present + 4 * ROWS * weights.columns * p
+                for j in range(start, stop):
+                    kept = multiply(load(matrix, ROWS * j), load(present, ROWS * j))
+                    store(matrix, ROWS * j, kept)
+        if task.multiplied:
+            groups = min(GROUPS, (weights.columns - start) // GROUP)
+            for group in range(groups):
+                _tabulate(matrix, ROWS * (start + GROUP * group), table, 8 * ROWS * group)
+            for b in range(0, batch, 2):  # two at a time: additions wait for the one before
+                place = _place(work, p, b)
+                one, two = load(out, place), load(out, place + ROWS)
+                code = signs.codes + GROUPS * (lanes * panel + b)
+                sign = signs.s + 4 * ROWS * (lanes * panel + b)
+                for k in range(groups):
+                    entry = table + 4 * ROWS * 8 * k
+                    x, y = ROWS * byte(code, k), ROWS * byte(code, GROUPS + k)
+                    one = add_times(one, load(entry, x), real(sign, GROUP * k))
+                    two = add_times(two, load(entry, y), real(sign, ROWS + GROUP * k))
+                store(out, place, one)
+                store(out, place + ROWS, two)
+
+
+@compiled_part
+def _tabulate(matrix: int, column: int, table: int, entry: int) -> None:
+    """Write a +- b +- c +- d; bits 0, 1, 2 of an entry are set where b, c, d have a minus."""
+    a, b = load(matrix, column), load(matrix, column + ROWS)
+    c, d = load(matrix, column + 2 * ROWS), load(matrix, column + 3 * ROWS)
+    even, odd = add(c, d), subtract(c, d)
+    for low in range(2):
+        x = add(a, b) if low == 0 else subtract(a, b)
+        place = entry + ROWS * low
+        store(table, place, add(x, even))
+        store(table, place + 2 * ROWS, subtract(x, odd))
+        store(table, place + 4 * ROWS, add(x, odd))
+        store(table, place + 6 * ROWS, subtract(x, even))
+
+
+@compiled_part
+def _tabulate_samples(g: int, place: int, table: int, entry: int) -> None:
+    """Write +- g^1 +- g^2 +- g^3 +- g^4; the bits of an entry are set where the sign is +."""
+    a, b = load(g, place), load(g, place + ROWS)
+    c, d = load(g, place + 2 * ROWS), load(g, place + 3 * ROWS)
+    even, odd = add(a, b), subtract(a, b)
+    u, v = add(c, d), subtract(c, d)
+    for low in range(4):
+        x = even
+        if low == 0:
+            x = subtract(zeros(), even)
+        elif low == 1:
+            x = odd
+        elif low == 2:
+            x = subtract(zeros(), odd)
+        here = entry + ROWS * low
+        store(table, here, subtract(x, u))
+        store(table, here + 4 * ROWS, add(x, v))
+        store(table, here + 8 * ROWS, subtract(x, v))
+        store(table, here + 12 * ROWS, add(x, u))
+
+
+@compiled_part
+def _set_patterns(work: Any, words: int, patterns: int, panel: int, place: int) -> None:
+    """Set the patterns of the 32 neurons of a panel from their words."""
+    for quad in range(work.quads):
+        here = place + GROUP * quad
+        a, b = word(words, here), word(words, here + 1)
+        c, d = word(words, here + 2), word(words, here + 3)
+        for i in range(ROWS):
+            bits = (a >> i & 1) | (b >> i & 1) << 1 | (c >> i & 1) << 2 | (d >> i & 1) << 3
+            set_byte(patterns, ROWS * (work.quads * panel + quad) + i, bits)
+
+
+@compiled_part
+def _set_patterns_of_inputs(batches: Any, work: Any, part: Any) -> None:
+    """Set the patterns of the inputs, this thread its panels of them."""
+    panels = (batches.inputs + ROWS - 1) // ROWS
+    for panel in range(part.thread, panels, part.threads):
+        for quad in range(work.quads):
+            for i in range(ROWS):
+                bits = 0
+                for k in range(GROUP):
+                    x = real(work.inputs, _place(work, panel, GROUP * quad + k) + i)
+                    bits |= (1 if x > 0 else 0) << k
+                set_byte(work.input_patterns, ROWS * (work.quads * panel + quad) + i, bits)
+
+
+# Products with any numbers.
+
+
+@compiled_part
+def _multiply_reals(
+    weights: Any, p: int, work: Any, x: int, first: int, batch: int, out: int
+) -> None:
+    """Add the product of a panel with the numbers x, from panel `first` of them on."""
+    matrix = weights.panels + 4 * ROWS * weights.columns * p
+    for b in range(batch):
+        place = _place(work, p, b)
+        total = load(out, place)
+        for k in range(weights.learning):
+            number = real(x, _place(work, first + k // ROWS, b) + k % ROWS)
+            total = add_times(total, load(matrix, ROWS * k), number)
+        store(out, place, total)
+
+
+@compiled_part
+def _multiply_labels(weights: Any, p: int, work: Any, batch: int) -> None:
+    """Add the product of a panel of W_back with the label codes."""
+    matrix, classes = weights.panels + 4 * ROWS * weights.columns * p, weights.learning
+    for b in range(0, batch, 2):
+        place = _place(work, p, b)
+        one, two = load(work.label, place), load(work.label, place + ROWS)
+        for k in range(classes):
+            column = load(matrix, ROWS * k)
+            one = add_times(one, column, real(work.labels, b * classes + k))
+            two = add_times(two, column, real(work.labels, (b + 1) * classes + k))
+        store(work.label, place, one)
+        store(work.label, place + ROWS, two)
+
+
+@compiled_part
+def _learn_reals(
+    network: Any, protocol: Any, work: Any, part: Any, batch: int, learn_j: int, learn_in: int
+) -> None:
+    """Let this thread's panels of J, W_in and W_back learn at once, for any numbers."""
+    numbers = protocol.numbers
+    size = 4 * ROWS * work.lanes * protocol.layers * protocol.panels
+    learn_back = whole(protocol.learns, 2)
+    if learn_j | learn_in | learn_back == 0:
+        return
+    for panel in range(part.first, part.last):
+        for layer in range(protocol.layers):
+            p, first = layer * protocol.panels + panel, layer * protocol.panels
+            if learn_j:
+                weights = network.j
+                matrix = weights.panels + 4 * ROWS * weights.columns * p
+                pre = work.g if protocol.symmetry == 1 else work.s
+                for j in range(weights.learning):
+                    here = _place(work, first + j // ROWS, _flag(0)) + j % ROWS
+                    total = _sum_over_samples(work, work.g, p, pre, here, batch)
+                    if protocol.symmetry == 2:  # symmetric to the last bit
+                        other = _sum_over_samples(work, work.s, p, work.g, here, batch)
+                        total = times(add(total, other), _HALF)
+                    now = add_times(load(matrix, ROWS * j), total, real(weights.rates, j))
+                    store(matrix, ROWS * j, times(now, real(numbers, DECAY)))
+                for i in range(min(ROWS, protocol.n - panel * ROWS)):
+                    set_real(matrix, ROWS * (panel * ROWS + i) + i, np.float32(0))
+            for kind in range(1, 3):
+                if (learn_in if kind == 1 else learn_back) == 0:
+                    continue
+                weights, x, g = network.feed, work.inputs, work.g + kind * size
+                if kind == 2:
+                    weights, x = network.back, work.labels
+                matrix = weights.panels + 4 * ROWS * weights.columns * p
+                for j in range(weights.learning):
+                    total = zeros()
+                    for b in range(batch):
+                        here = b * weights.learning + j
+                        if kind == 1:
+                            here = _place(work, j // ROWS, b) + j % ROWS
+                        total = add_times(total, load(g, _place(work, p, b)), real(x, here))
+                    now = add_times(load(matrix, ROWS * j), total, real(weights.rates, j))
+                    now = times(now, real(numbers, DECAY + kind))
+                    if weights.present != 0:
+                        present = weights.present + 4 * ROWS * weights.columns * p
+                        now = multiply(now, load(present, ROWS * j))
+                    store(matrix, ROWS * j, now)
+
+
+@compiled_part
+def _sum_over_samples(work: Any, post: int, p: int, pre: int, here: int, batch: int) -> Any:
+    """Return the sum over samples of the panel `post` times the number of one neuron."""
+    total = zeros()
+    for b in range(batch):
+        total = add_times(total, load(post, _place(work, p, b)), real(pre, here + ROWS * b))
+    return total
+
+
+# Sweeps.
+
+
+@compiled_part
+def _sweep(network: Any, protocol: Any, work: Any, part: Any, batch: int, meeting: int) -> int:
+    """Go through the phases after the first sweep; return the number of the next meeting."""
+    layers, groups = protocol.layers, protocol.layers if protocol.sequential else 1
+    for sweep in range(1, protocol.sweeps):
+        with_label = protocol.warmup <= sweep < protocol.warmup + protocol.clamped
+        before = protocol.warmup <= sweep - 1 < protocol.warmup + protocol.clamped
+        now, last = work.moved + 8 * work.lanes * (sweep % 2), work.moved
+        last += 8 * work.lanes * ((sweep + 1) % 2)
+        changed = sweep == 1 or with_label != before
+        moving = changed
+        for b in range(batch):
+            moving |= whole(last, b) != 0
+        if not moving:  # fixed points
+            for b in range(part.first_sample, part.last_sample):
+                set_whole(now, b, 0)
+            meeting = _meet(work, part, meeting)
+            continue
+        for group in range(groups):
+            start, stop = (group, group + 1) if groups > 1 else (0, layers)
+            for layer in range(start, stop):
+                for panel in range(part.first, part.last):
+                    _want(protocol, work, layer, panel, batch, with_label, changed, last)
+            meeting = _meet(work, part, meeting)
+            for b in range(part.first_sample, part.last_sample):
+                total = _flag(0) if group == 0 else whole(now, b)
+                skipped = not changed and whole(last, b) == 0
+                for layer in range(start, stop):
+                    count = _flag(0) if skipped else _list_flips(protocol, work, layer, b)
+                    set_whole(work.counts, b * layers + layer, count)
+                    total += count
+                set_whole(now, b, total)
+            meeting = _meet(work, part, meeting)
+            for layer in range(start, stop):
+                for panel in range(part.first, part.last):
+                    for b in range(batch):
+                        if whole(work.counts, b * layers + layer) != 0:
+                            _add_flips(network.j, protocol, work, layer, panel, b)
+    return meeting
+
+
+@compiled_part
+def _want(
+    protocol: Any,
+    work: Any,
+    layer: int,
+    panel: int,
+    batch: int,
+    with_label: bool,
+    changed: bool,
+    last: int,
+) -> None:
+    """Set the signs of the fields of a panel, but of samples that are fixed points."""
+    p, panels, chain = layer * protocol.panels + panel, protocol.panels, protocol.numbers
+    unused = _unused(panel, protocol.n)
+    for b in range(batch):
+        if not changed and whole(last, b) == 0:
+            continue
+        place = _place(work, p, b)
+        h = add_times(load(work.product, place), load(work.s, place), real(chain, CHAIN))
+        if layer > 0:
+            left = load(work.s, _place(work, p - panels, b))
+            h = add_times(h, left, real(chain, CHAIN + 1))
+        if layer < protocol.layers - 1:
+            right = load(work.s, _place(work, p + panels, b))
+            h = add_times(h, right, real(chain, CHAIN + 2))
+        external = load(work.field, place)
+        if with_label:
+            external = add(external, load(work.label, place))
+        set_word(work.wanted, work.lanes * p + b, ups(add(h, external)) | unused)
+
+
+@compiled_part
+def _list_flips(protocol: Any, work: Any, layer: int, b: int) -> Any:
+    """Let the neurons of a layer that disagree with their field flip; return how many."""
+    count, panels = _flag(0), protocol.panels
+    origin = ROWS * panels * (b * protocol.layers + layer)
+    for panel in range(panels):
+        here = work.lanes * (layer * panels + panel) + b
+        wanted = word(work.wanted, here)
+        change = wanted ^ word(work.words, here)
+        if change != 0:
+            set_word(work.words, here, wanted)
+            store(work.s, ROWS * here, signs_of(wanted))
+            while change != 0:
+                i = lowest_bit(change)
+                change &= change - 1
+                set_whole(work.flips, origin + count, ROWS * panel + i)
+                now = real(work.s, ROWS * here + i)
+                set_real(work.changes, origin + count, now + now)
+                count += 1
+    return count
+
+
+@compiled_part
+def _add_flips(weights: Any, protocol: Any, work: Any, layer: int, panel: int, b: int) -> None:
+    """Correct the product of a panel by the flips of a sample."""
+    p = layer * protocol.panels + panel
+    matrix, place = weights.panels + 4 * ROWS * weights.columns * p, _place(work, p, b)
+    count = whole(work.counts, b * protocol.layers + layer)
+    origin = ROWS * protocol.panels * (b * protocol.layers + layer)
+    flips, changes = work.flips + 8 * origin, work.changes + 4 * origin
+    one, two = load(work.product, place), zeros()
+    for k in range(0, count - 1, 2):
+        one = add_times(one, load(matrix, ROWS * whole(flips, k)), real(changes, k))
+        two = add_times(two, load(matrix, ROWS * whole(flips, k + 1)), real(changes, k + 1))
+    if count % 2:
+        k = count - 1
+        one = add_times(one, load(matrix, ROWS * whole(flips, k)), real(changes, k))
+    store(work.product, place, add(one, two))
+
+
+# Gates and the readout.
+
+
+@compiled_part
+def _judge(protocol: Any, work: Any, part: Any, batch: int) -> None:
+    """Set the gates g = s w(margin) of this thread's panels, and codes and patterns of s*."""
+    size = 4 * ROWS * work.lanes * protocol.layers * protocol.panels
+    numbers, panels = protocol.numbers, protocol.panels
+    for panel in range(part.first, part.last):
+        for layer in range(protocol.layers):
+            p = layer * panels + panel
+            for b in range(batch):
+                place = _place(work, p, b)
+                s = load(work.s, place)
+                h = add_times(load(work.product, place), s, real(numbers, TEST))
+                if layer > 0:
+                    left = load(work.s, _place(work, p - panels, b))
+                    h = add_times(h, left, real(numbers, TEST + 1))
+                if layer < protocol.layers - 1:
+                    right = load(work.s, _place(work, p + panels, b))
+                    h = add_times(h, right, real(numbers, TEST + 2))
+                h = add_times(h, load(work.field, place), real(numbers, TEST + 3))
+                h = add_times(h, load(work.label, place), real(numbers, TEST + 4))
+                margin = multiply(h, s)
+                for kind in range(3):
+                    if whole(protocol.learns, kind) == 0:
+                        continue
+                    out, kappa = work.g + kind * size, real(numbers, KAPPA + kind)
+                    if protocol.perceptron:
+                        store(out, place, where_at_most(margin, kappa, s))
+                    else:
+                        store(out, place, margin)
+                        for i in range(ROWS):
+                            x = real(numbers, GAMMA) * (real(out, place + i) - kappa)
+                            w = (_ONE - np.tanh(x)) * _HALF
+                            set_real(out, place + i, real(work.s, place + i) * w)
+                    if kind > 0:
+                        here = ROWS * (p + (kind - 1) * panels * protocol.layers)
+                        seen = load(protocol.seeing, here)
+                        store(out, place, multiply(load(out, place), seen))
+                _set_codes(work, work.codes, p, b, word(work.words, work.lanes * p + b))
+            _set_patterns(work, work.words, work.patterns, p, work.lanes * p)
+
+
+@compiled_part
+def _learn_readout(
+    batches: Any, start: int, network: Any, protocol: Any, work: Any, part: Any
+) -> None:
+    """Let W_out learn: outputs y_c o_c <= kappa_out."""
+    batch, weights, no, yes = batches.batch, network.out, _flag(0), _flag(1)
+    kappa, decay = real(protocol.numbers, KAPPA + 3), real(protocol.numbers, DECAY + 3)
+    learnt, signs = _Post(work.gates, work.patterns), _Pre(work.codes, work.s, work.outputs)
+    for p in range((batches.outputs + ROWS - 1) // ROWS):
+        _clear(work, work.outputs, p, batch)
+        if batch >= LEAST:
+            task = _Pass(p, no, no, yes, no - 1, no, batch)
+            _learn_and_multiply(task, weights, work, part, learnt, decay, signs)
+        else:
+            _multiply_reals(weights, p, work, work.s, no, batch, work.outputs)
+        for b in range(batch):
+            place = _place(work, p, b)
+            for i in range(min(ROWS, batches.outputs - ROWS * p)):
+                y = real(batches.signs, (start + b) * batches.outputs + ROWS * p + i)
+                weak = y * real(work.outputs, place + i) <= kappa
+                set_real(work.gates, place + i, y if weak else np.float32(0))
+        if batch >= LEAST:
+            task = _Pass(p, no, yes, no, no - 1, no, batch)
+            _learn_and_multiply(task, weights, work, part, learnt, decay, signs)
+        else:
+            matrix = weights.panels + 4 * ROWS * weights.columns * p
+            for j in range(weights.learning):
+                here = _place(work, j // ROWS, no) + j % ROWS
+                total = _sum_over_samples(work, work.gates, p, work.s, here, batch)
+                now = add_times(load(matrix, ROWS * j), total, real(weights.rates, j))
+                store(matrix, ROWS * j, times(now, decay))
