@@ -310,12 +310,14 @@ def mean_field_of(network: Network, result: SearchResult) -> dict[str, Any]:
     size = network.n * network.layers
     for name, value in measured.items():
         expected = theory[name]
+        if expected is not None:
+            spread = 1 / size if chosen[name].all() else _spread(name, expected[0], size)
+            expected = expected[0], math.hypot(expected[1], spread)
         document[name], document[f"{name}_error"] = value or (None, None)
         document[f"theory_{name}"], document[f"theory_{name}_error"] = expected or (None, None)
         score = None
         if value is not None and expected is not None and value[1] is not None:
-            spread = 1 / size if chosen[name].all() else _spread(name, expected[0], size)
-            score = (value[0] - expected[0]) / math.hypot(value[1], expected[1], spread)
+            score = (value[0] - expected[0]) / math.hypot(value[1], expected[1])
         document[f"{name}_z_score"] = score
     document["theory_reason"] = reason
     return document

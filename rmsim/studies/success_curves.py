@@ -506,7 +506,9 @@ def limit_of(trends: tuple[Trend, ...]) -> Limit:
         (law,) = trends
         if law.p_value < REJECTED:
             return Limit(f"none: {LAW}, the law of the dynamics, does not fit these sizes")
-        return Limit(f"by the law of the dynamics, {LAW}", law.a, law.a_error)
+        # The theory has a limit of its own, which no network enters.
+        verdict = f"by the law of the dynamics, {LAW} (theory: rmtheory mean-field --critical)"
+        return Limit(verdict, law.a, law.a_error)
     if not trends or trends[0].dof < _LEAST_DOF:
         return Limit("none: at least four sizes with a 50 % point are needed")
     kept = [trend for trend in trends if trend.p_value >= REJECTED]

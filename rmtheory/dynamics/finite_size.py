@@ -15,7 +15,7 @@ a universal function :math:`w(n)`, and
     J_{50}(N) = J_{dyn} - 2\rho\sqrt{n_{50}(T)/N} + O(1/N), \quad T\, w(n_{50}) = \ln 2 .
 
 :math:`w(n) \simeq e^{-\alpha - \beta n}`. A Poisson number of flips would give :math:`\beta = 1`;
-:math:`\beta` is near 0.14 because n(t) sets the size of the next steps and with it n(t+1).
+:math:`\beta` is near 0.12 because n(t) sets the size of the next steps and with it n(t+1).
 Corrections to all this are of relative order :math:`N^{-1/2}`: steps of a field are then no longer
 small against the way :math:`2J_D` between its two barriers. In networks of N = 200 to 2000 the
 correction of :math:`J_{dyn} - J_{50}` is near :math:`-2.8/\sqrt N` of it; the error of
