@@ -7,6 +7,7 @@ take several times the time of the test. They compile a loop once (:mod:`rmsim.c
 import os
 import signal
 
+import pytest
 from hypothesis import settings
 
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -24,3 +25,14 @@ for number, usual in (
 settings.register_profile("default", derandomize=True, deadline=None, max_examples=40)
 settings.register_profile("thorough", derandomize=False, deadline=None, max_examples=1000)
 settings.load_profile("default")
+
+
+@pytest.fixture
+def points_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compute the points of a sweep in this process: another one would import torch anew.
+
+    For tests of what is done with the points; that processes compute them is tested by itself.
+    """
+    from rmsim.sweep import Local, Serial
+
+    monkeypatch.setattr(Local, "answers", lambda self, *work: Serial(self.device).answers(*work))

@@ -288,7 +288,7 @@ def test_points_that_fail_are_told_and_the_others_kept(tmp_path: Path) -> None:
     def run_it() -> int:
         with (
             partial_results(tmp_path / "parts", "key") as parts,
-            swept({"demo": sweep}, Context(_no_progress, partial=parts)) as found,
+            swept({"demo": sweep}, Here(_no_progress, partial=parts)) as found,
         ):
             return len(list(found["demo"].rglob("*.json")))
 
@@ -319,7 +319,7 @@ def test_shipped_boundaries_meet_where_layers_decouple() -> None:
 def test_thresholds_of_the_complete_diagram_are_measured(tmp_path: Path) -> None:
     series = [complete._series("dynamics", 20, 10, (0.0, 0.9, 4))]
     series.append(complete._series("rbp .01", 20, 10, (0.2, 1.4, 4), layers=2))
-    rows = complete._thresholds(series, Context(_no_progress, jobs=1, partial=tmp_path))
+    rows = complete._thresholds(series, Here(_no_progress, jobs=1, partial=tmp_path))
     assert [(row["search"], row["layers"], row["n"]) for row in rows] == [
         ("dynamics", 1, 20),
         ("rbp .01", 2, 20),

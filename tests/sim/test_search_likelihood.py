@@ -166,6 +166,7 @@ def test_batches_and_restarts() -> None:
     assert torch.equal(more.state[together.solved], together.state[together.solved])
 
 
+@pytest.mark.usefixtures("points_here")
 def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--algorithm", "likelihood", "--n", "200", "--jd"]
     assert run(["solve", *options, ".8", "--eta", ".2", "--json"]) == 0

@@ -258,6 +258,7 @@ def test_sweep_is_extended_not_repeated(tmp_path: Path) -> None:
     assert agreed.values.tolist() == [2 / (14 * 6)] * 2  # one spin of one trial
 
 
+@pytest.mark.usefixtures("points_here")
 def test_commands_answer_in_json_and_resume(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

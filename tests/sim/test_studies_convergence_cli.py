@@ -28,6 +28,7 @@ def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, obj
     return result
 
 
+@pytest.mark.usefixtures("points_here")
 def test_cap_in_force_is_the_one_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -77,6 +78,7 @@ def test_command_resumes_and_writes_its_files(
     assert sum(listed[0]["periods"].values()) == listed[0]["cycles"]
 
 
+@pytest.mark.usefixtures("points_here")
 def test_command_over_lambda(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["thresholds", "--n", "30", "--layers", "2", "--jd", "0", "--lam", "0,1,2"]
     arguments += ["--p", ".5", "--samples", "8", "--max-sweeps", "200", "--jobs", "1"]

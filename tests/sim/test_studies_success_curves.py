@@ -97,6 +97,7 @@ def test_a_fit_that_fails_is_unresolved(failing: str, monkeypatch: pytest.Monkey
     assert result.value is None
 
 
+@pytest.mark.usefixtures("points_here")
 def test_command_with_one_sample(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["thresholds", "--n", "20,40", "--jd", ".1,.9", "--samples", "1", "--jobs", "1"]
     assert run([*arguments, "--device", "cpu", "--out", str(tmp_path), "--json"]) == 0
