@@ -66,8 +66,7 @@ if TYPE_CHECKING:
     from rmsim.studies.convergence import thresholds
     from rmsim.sweep.definition import Grid, Sweep
     from rmsim.sweep.directory import collect
-    from rmsim.sweep.running import run_sweep
-    from rmsim.sweep.workers import Local, Serial
+    from rmsim.sweep.running import Local, Serial, run_sweep
     from rmtheory.base.chain import Chain
 else:
     from rmtheory.base.lazy import lazy_exports
@@ -92,8 +91,7 @@ else:
             ".studies.convergence": ["thresholds"],
             ".sweep.definition": ["Grid", "Sweep"],
             ".sweep.directory": ["collect"],
-            ".sweep.running": ["run_sweep"],
-            ".sweep.workers": ["Local", "Serial"],
+            ".sweep.running": ["Local", "Serial", "run_sweep"],
             "rmtheory.base.chain": ["Chain"],
         },
         (

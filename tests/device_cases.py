@@ -91,8 +91,8 @@ from rmsim.studies.landscape_survey import (
     survey,
 )
 from rmsim.studies.trained_networks import benchmark, linear_accuracy, trained, two_layers
-from rmsim.sweep.definition import Task, decode
-from rmsim.sweep.workers import Measured, evaluate
+from rmsim.sweep.definition import Measured, Task, decode
+from rmsim.sweep.running import evaluate
 from rmsim.tensors import generator
 from rmtheory.base.chain import Chain
 from tests.learning_cases import identity_chain, task

@@ -11,8 +11,15 @@ if TYPE_CHECKING:
     from rmsim.sweep.cluster import ClusterLostError, Dask
     from rmsim.sweep.definition import Grid, Sweep
     from rmsim.sweep.directory import collect
-    from rmsim.sweep.running import PointFailure, Progress, Report, run_sweep
-    from rmsim.sweep.workers import Backend, Local, Serial
+    from rmsim.sweep.running import (
+        Backend,
+        Local,
+        PointFailure,
+        Progress,
+        Report,
+        Serial,
+        run_sweep,
+    )
 else:
     from rmtheory.base.lazy import lazy_exports
 
@@ -22,8 +29,15 @@ else:
             ".cluster": ["ClusterLostError", "Dask"],
             ".definition": ["Grid", "Sweep"],
             ".directory": ["collect"],
-            ".running": ["PointFailure", "Progress", "Report", "run_sweep"],
-            ".workers": ["Backend", "Local", "Serial"],
+            ".running": [
+                "Backend",
+                "Local",
+                "PointFailure",
+                "Progress",
+                "Report",
+                "Serial",
+                "run_sweep",
+            ],
         },
     )
 

@@ -21,16 +21,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from rmsim.sweep.definition import Task
-from rmsim.sweep.workers import (
-    Answer,
-    Answers,
-    Failed,
-    Note,
-    environment,
-    evaluate,
-    placed,
-)
+from rmsim.sweep.definition import Answer, Failed, Task
+from rmsim.sweep.running import Answers, Note, environment, evaluate, placed
 from rmtheory.base.errors import InvalidInputError, RMError, UnreadableDataError
 from rmtheory.runtime.untrusted import MALFORMED, read_json
 

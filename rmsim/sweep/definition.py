@@ -384,3 +384,27 @@ def _text(value: Any) -> Array:
     if not np.array_equal(array, np.asarray(value, dtype=object)):  # numbers are not text
         raise ValueError("its text holds something else")
     return array
+
+
+#: Names that the collection of a sweep needs for itself.
+RESERVED = ("finished", "asked", "wall_time", "cpu_time", "point_seed")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A finished point: encoded values, and where they come from."""
+
+    values: dict[str, Any]
+    provenance: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A point that raised an exception, or whose worker died."""
+
+    kind: str
+    message: str
+    details: str = ""
+
+
+Answer = Measured | Failed

@@ -24,8 +24,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmsim.sweep.definition import Array, Grid, Scalar, Sweep, Task, decode, point_key
-from rmsim.sweep.workers import RESERVED, Failed, Measured
+from rmsim.sweep.definition import (
+    RESERVED,
+    Array,
+    Failed,
+    Grid,
+    Measured,
+    Scalar,
+    Sweep,
+    Task,
+    decode,
+    point_key,
+)
 from rmtheory.base.errors import InvalidInputError, RMError, UnreadableDataError
 from rmtheory.runtime.files import write_text
 from rmtheory.runtime.provenance import canonical_json
