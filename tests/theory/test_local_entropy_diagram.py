@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import rmtheory as rt
 from rmtheory import InvalidInputError
 from rmtheory.cli import run
 from rmtheory.local_entropies import diagram as module
@@ -295,3 +296,18 @@ def test_a_curve_without_moves_has_no_limit_of_small_d(
     data = netcdf.load(target)
     assert np.isfinite(data["y_star"]).all()
     assert np.isnan(data["gas_internal"]).all()
+
+
+def test_the_example_of_the_front_door(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its numbers are those of test_local_entropy_thresholds; here its call, in no time."""
+    text = rt.phase_diagram.__doc__
+    assert text is not None
+    assert "0.07 0.45\n" in text
+    assert f"{0.073107699:.2f} {0.452424:.2f}" == "0.07 0.45"
+    (code,) = re.findall(r">>> diagram = (.*?)  #", text)
+    work = Instant()
+    monkeypatch.setattr(module, "boundary_point", work)
+    diagram = eval(code, {"rt": rt})
+    assert len(work.calls) == 6
+    ends = diagram.sel(kind="rm")
+    assert (float(ends.lam[0]), float(ends.jd[-1])) == pytest.approx((0.0, 0.0), abs=1e-12)
