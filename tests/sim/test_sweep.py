@@ -26,10 +26,10 @@ from rmsim.sweep import (
     Sweep,
     collect,
     run_sweep,
-    workers,
 )
 from rmsim.sweep.definition import BadValueError, decode, encode
 from rmsim.sweep.directory import Directory
+from rmsim.sweep.running import environments_of, placed
 from rmtheory import InvalidInputError
 from rmtheory.base.errors import RMError, StorageError
 from rmtheory.runtime import netcdf
@@ -337,12 +337,12 @@ def test_which_points_use_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     # A sweep may name the device itself, as those of the commands do.
     wanted = Sweep("place", 1, "tests.sweep_points:place", Grid.product({"device": ("auto",)}))
-    assert [*workers.environments_of(wanted.tasks())] == [
+    assert [*environments_of(wanted.tasks())] == [
         {"CUDA_VISIBLE_DEVICES": "0"},
         {"CUDA_VISIBLE_DEVICES": "1"},
     ]
     # A function without an argument for it computes on the CPU, whatever is asked for.
-    assert workers.environments_of(workers.placed(sweep().tasks(), "cuda")) == []
+    assert environments_of(placed(sweep().tasks(), "cuda")) == []
     assert run_sweep(sweep(), tmp_path, Serial("cuda")).complete
 
 
