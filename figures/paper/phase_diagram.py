@@ -18,8 +18,8 @@ from figures.engine.figure import (
     Scale,
 )
 from figures.engine.plotting import COLUMN, label_axes
+from rmtheory.local_entropies.boundaries import KINDS
 from rmtheory.local_entropies.diagram import (
-    KINDS,
     BoundaryPoint,
     Request,
     boundary_point,

@@ -25,7 +25,8 @@ from figures.paper.dynamics_threshold import plain_ticks
 from figures.paper.local_curves import Values
 from figures.paper.thresholds import sweep_over
 from rmtheory.dynamics.freezing import freezing_point
-from rmtheory.local_entropies.diagram import KINDS, BoundaryPoint, Request, boundary_point
+from rmtheory.local_entropies.boundaries import KINDS
+from rmtheory.local_entropies.diagram import BoundaryPoint, Request, boundary_point
 from rmtheory.runtime.provenance import parameters_hash
 from rmtheory.runtime.untrusted import read_json
 

@@ -39,8 +39,8 @@ def phase_diagram(
 
     Example: rmtheory phase-diagram --layers 2 --out pd.nc --plot pd.png --jobs 2
     """
+    from rmtheory.local_entropies.boundaries import KINDS
     from rmtheory.local_entropies.diagram import (
-        KINDS,
         Request,
         finished,
         parts_of,

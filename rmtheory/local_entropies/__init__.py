@@ -13,9 +13,12 @@ if TYPE_CHECKING:
     from rmtheory.local_entropies.curves import (
         CurveStoppedError,
         Minimum,
+        Monotonicity,
+        Verdict,
         curve,
         least_entropy,
         least_slope,
+        monotonicity,
     )
     from rmtheory.local_entropies.diagram import (
         BoundaryPoint,
@@ -41,13 +44,7 @@ if TYPE_CHECKING:
     from rmtheory.local_entropies.replicated import Replicated, replicated_entropy
     from rmtheory.local_entropies.sampling import Sampled, sample
     from rmtheory.local_entropies.solve import CurveTracker
-    from rmtheory.local_entropies.thresholds import (
-        Critical,
-        Monotonicity,
-        Verdict,
-        critical_coupling,
-        monotonicity,
-    )
+    from rmtheory.local_entropies.thresholds import Critical, critical_coupling
     from rmtheory.local_entropies.typical import TypicalNeighbourhood, typical_neighbourhood
 else:
     from rmtheory.base.lazy import lazy_exports
@@ -62,7 +59,16 @@ else:
                 "q0_loss",
                 "ystar_divergence",
             ],
-            ".curves": ["CurveStoppedError", "Minimum", "curve", "least_entropy", "least_slope"],
+            ".curves": [
+                "CurveStoppedError",
+                "Minimum",
+                "Monotonicity",
+                "Verdict",
+                "curve",
+                "least_entropy",
+                "least_slope",
+                "monotonicity",
+            ],
             ".diagram": [
                 "BoundaryPoint",
                 "Request",
@@ -77,13 +83,7 @@ else:
             ".replicated": ["Replicated", "replicated_entropy"],
             ".sampling": ["Sampled", "sample"],
             ".solve": ["CurveTracker"],
-            ".thresholds": [
-                "Critical",
-                "Monotonicity",
-                "Verdict",
-                "critical_coupling",
-                "monotonicity",
-            ],
+            ".thresholds": ["Critical", "critical_coupling"],
             ".typical": ["TypicalNeighbourhood", "typical_neighbourhood"],
         },
     )

@@ -1,15 +1,7 @@
-r"""The saddle with an overlap q0 > 0 between clusters, for the core module (L = 1).
+r"""The saddle with an overlap q0 > 0 between clusters: its equations, and y* from it.
 
-**Functional.** Replicas in groups of y, overlap q1 inside a group and q0 between groups, n -> 0 of
-them:
-
-.. math::
-    \phi = -\tfrac12\hat q_1 + \tfrac{1-y}{2}\hat q_1 q_1 + \tfrac y2 \hat q_0 q_0
-        + \frac1y\, E \log I, \qquad I(h_0, x_0) = \int Dt_1 Dz_1\, \zeta(h, x)^y, \\
-    h = h_0 + \sqrt{\hat q_1 - \hat q_0}\,t_1, \qquad x = x_0 + \sqrt{q_1 - q_0}\,z_1,
-
-E averages over the common fields h0 = sqrt(qhat0) t0, x0 = sqrt(q0) z0. With <.> the average inside
-I, tilted by zeta^y, m = d log zeta/dh and g = d log zeta/dx, integration by parts gives
+With <.> the average inside I, tilted by zeta^y (:mod:`rmtheory.local_entropies.broken_averages`),
+m = d log zeta/dh and g = d log zeta/dx of one layer, integration by parts gives, per layer,
 
 .. math::
     2\,\partial\phi/\partial\hat q_1 &= (y-1)\,(E\langle m^2\rangle - q_1), &
@@ -20,9 +12,6 @@ I, tilted by zeta^y, m = d log zeta/dh and g = d log zeta/dx, integration by par
 and S_I = d(y phi)/dy, S_E = y (phi - S_I) as for q0 = 0
 (:mod:`rmtheory.local_entropies.functional`). At y = 1, for all q1 and qhat1, phi is the
 replica-symmetric functional at (q0, qhat0).
-
-**Quadrature.** zeta is evaluated once, on a grid W of (h, x), and I at all nodes (h0, x0) is the
-product A W B^T with the Gaussian matrices A = N(h - h0) and B = N(x - x0); so are the averages.
 
 **Saddle.** Unknowns are (qhat1, q0, qhat0) and y, iterated as log qhat1, logit(q0/q1),
 logit(qhat0/qhat1) and log y, which keeps 0 < q0 < q1 and 0 < qhat0 < qhat1. The root q0 = 0 is
@@ -43,190 +32,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rmtheory.base.chain import Chain
 from rmtheory.base.errors import NotConvergedError
-from rmtheory.base.gaussian import Array, log_P, r
-from rmtheory.local_entropies.quadrature import (
-    REACH,
-    STEPS,
-    check_size,
-    field_step,
+from rmtheory.base.gaussian import Array
+from rmtheory.local_entropies.broken_averages import (
+    BrokenMoments,
+    broken_moments,
+    finest_broken,
 )
 from rmtheory.local_entropies.solve import ROUNDING
-from rmtheory.replica.symmetric import midpoints
-
-# The averages at one (d, y, qhat1, q0, qhat0).
-
-#: Steps of the trapezoid rules by level, relative to those that give about twelve digits.
-FINENESS = (1.5, 1.0, 0.75, 0.55)
-
-#: Steps in units of the width of the Gaussians, of the strip |Im h| < pi/2 in which zeta has no
-#: zero, and of sigma.
-_STEP, _STEP_H, _STEP_X = 0.75, 0.3, 0.3
-
-#: The same for the outer fields, where the logarithm of I is smoother.
-_OUTER_STEP, _OUTER_H, _OUTER_X = 0.65, 0.5, 0.4
-
-#: Pairs of outer nodes with less weight than this are left out.
-_NEGLIGIBLE = 1e-18
-
-_MOST_NODES = 8_000_000
-
-
-@dataclass(frozen=True)
-class BrokenMoments:
-    """Averages at one (d, y, qhat1, q0, qhat0)."""
-
-    d: float
-    y: float
-    qhat1: float
-    q0: float
-    qhat0: float
-    #: E log I
-    log_norm: float
-    #: E<log zeta>
-    mean_log: float
-    #: E<m^2> and E<m>^2
-    overlap1: float
-    overlap0: float
-    #: E<g^2> and E<g>^2
-    force1: float
-    force0: float
-    #: Number of nodes of the grid of (h, x).
-    size: int
-
-    @property
-    def q1(self) -> float:
-        """Overlap inside a cluster."""
-        return 1 - 2 * self.d
-
-    @property
-    def _square(self) -> float:
-        return self.qhat1 * self.q1 - self.qhat0 * self.q0
-
-    @property
-    def phi(self) -> float:
-        """Free entropy phi = -Phi."""
-        return (
-            -0.5 * self.qhat1 * (1 - self.q1)
-            - 0.5 * self.y * self._square
-            + (self.log_norm / self.y)
-        )
-
-    @property
-    def internal(self) -> float:
-        """Internal entropy S_I = d(y phi)/dy."""
-        return -0.5 * self.qhat1 * (1 - self.q1) - self.y * self._square + self.mean_log
-
-    @property
-    def external(self) -> float:
-        """External entropy S_E = y (phi - S_I)."""
-        y = self.y
-        return self.log_norm - y * self.mean_log + 0.5 * y * y * self._square
-
-    @property
-    def slope(self) -> float:
-        """Derivative of phi in d at fixed y; that of S_I*(d) at the saddle where S_E = 0."""
-        return (self.y - 1) * (self.qhat1 - self.force1)
-
-    @property
-    def terms(self) -> float:
-        """Sum of the sizes of the terms of S_E, each of which is rounded."""
-        y = self.y
-        return 1 + abs(self.log_norm) + y * abs(self.mean_log) + 0.5 * y * y * self._square
-
-    @property
-    def saddle_residual(self) -> Array:
-        """Residuals of the saddle equations, relative to (q1, q0, qhat0)."""
-        return np.array(
-            [
-                self.overlap1 / self.q1 - 1,
-                self.overlap0 / self.q0 - 1,
-                self.force0 / self.qhat0 - 1,
-            ]
-        )
-
-
-def broken_moments(
-    jd: float, d: float, y: float, qhat1: float, q0: float, qhat0: float, level: int
-) -> BrokenMoments:
-    """Averages by trapezoid rules of the given level; 0 <= q0 < q1 and 0 <= qhat0 < qhat1."""
-    q1, sigma = 1 - 2 * d, math.sqrt(2 * d)
-    if not (0 <= q0 < q1 and 0 <= qhat0 < qhat1 < math.inf):
-        raise NotConvergedError(
-            f"q0 = {q0:.3g} and qhat0 = {qhat0:.3g} left their range at d = {d:.10g}, y = {y:g}"
-        )
-    spread_h, spread_x = math.sqrt(qhat1 - qhat0), math.sqrt(q1 - q0)
-    s = FINENESS[level]
-    # The zeros of I lie at i pi/(2y) once zeta^y separates the signs of h, else at i pi/2.
-    narrow = max(1.0, min(y, y * y * (qhat1 - qhat0)))
-    h0, outer_h = _outer(math.sqrt(qhat0), s * _OUTER_H / narrow, s * _OUTER_STEP, half=False)
-    # The flip of all fields leaves I as it is: half of the x0 suffice.
-    x0, outer_x = _outer(math.sqrt(q0), s * _OUTER_X * sigma, s * _OUTER_STEP, half=True)
-
-    h_step = s * min(_STEP * spread_h, _STEP_H)
-    # zeta^y sharpens with y, as in field_step
-    sharpening = field_step(level, y) / STEPS[level]
-    x_step = s * min(_STEP * spread_x, _STEP_X * sigma) * sharpening
-    h_end = (h0[-1] + REACH * spread_h + y * spread_h**2) / h_step
-    x_ends = REACH * spread_x / x_step, (x0[-1] + REACH * spread_x) / x_step
-    check_size(2 * h_end * sum(x_ends), _MOST_NODES)
-    h = h_step * np.arange(-math.ceil(h_end), math.ceil(h_end) + 1)[:, None]
-    x = x_step * np.arange(-math.ceil(x_ends[0]), math.ceil(x_ends[1]) + 1)
-
-    plus, minus = (jd + x) / sigma, (jd - x) / sigma
-    log_plus, log_minus = log_P(plus), log_P(minus)
-    u = h + 0.5 * (log_plus - log_minus)
-    decay = np.exp(-2 * np.abs(u))
-    m = np.tanh(u)
-    # log zeta - |h|, whose power stays in range; exp(y |h|) goes into the Gaussian in h.
-    near = 0.5 * (log_plus + log_minus) + (np.abs(u) - np.abs(h)) + np.log1p(decay)
-    g = (0.5 * (1 + m) * r(plus) - 0.5 * (1 - m) * r(minus)) / sigma
-    weight = np.exp(y * near)  # at most 2^y
-
-    exponent = y * np.abs(h[:, 0]) - 0.5 * ((h[:, 0] - h0[:, None]) / spread_h) ** 2
-    largest = exponent.max(axis=1)
-    A = np.exp(exponent - largest[:, None]) * (h_step / (math.sqrt(2 * math.pi) * spread_h))
-    B = np.exp(-0.5 * ((x - x0[:, None]) / spread_x) ** 2)
-    B *= x_step / (math.sqrt(2 * math.pi) * spread_x)
-
-    def inner(values: Array) -> Array:
-        return np.asarray(A @ (weight * values) @ B.T)
-
-    # Far nodes weigh nothing, and I may underflow there when y is large.
-    outer_weight = np.outer(outer_h, outer_x)
-    far = outer_weight < _NEGLIGIBLE
-
-    def outer(values: Array) -> float:
-        return float((outer_weight * values).sum())
-
-    norm = inner(np.ones_like(weight))
-    norm[far] = 1.0
-    if not (np.all(np.isfinite(norm)) and norm.min() > 0):
-        raise NotConvergedError(
-            f"the inner integral leaves the range of floating point at d = {d:.10g}, y = {y:g}"
-        )
-    return BrokenMoments(
-        d=d,
-        y=y,
-        qhat1=qhat1,
-        q0=q0,
-        qhat0=qhat0,
-        log_norm=outer(np.log(norm)) + float(outer_h @ largest),
-        mean_log=outer(inner(near + np.abs(h)) / norm),
-        overlap1=outer(inner(m * m) / norm),
-        overlap0=outer((inner(m) / norm) ** 2),
-        force1=outer(inner(g * g) / norm),
-        force0=outer((inner(g) / norm) ** 2),
-        size=weight.size,
-    )
-
-
-def _outer(scale: float, width: float, step: float, half: bool) -> tuple[Array, Array]:
-    """Nodes of a common field of standard deviation `scale`, and their weights."""
-    z = midpoints(min(step, width / scale) if scale > 0 else 0.0, half)
-    weight = np.exp(-0.5 * z * z)
-    return scale * z, weight / weight.sum()
-
 
 # The saddle from a guess: Newton's method.
 
@@ -251,30 +65,30 @@ class BrokenSolution:
     level: int
 
 
-def solve_saddle(jd: float, d: float, y: float, start: Array, level: int) -> BrokenSolution:
+def solve_saddle(chain: Chain, d: float, y: float, start: Array, level: int) -> BrokenSolution:
     """Solve for (qhat1, q0, qhat0) at fixed (d, y) from a guess of the unknowns."""
 
     def evaluate(u: Array, at: int) -> BrokenMoments:
-        return broken_moments(jd, d, y, *_order_parameters(u, 1 - 2 * d), at)
+        return broken_moments(chain, d, y, *_order_parameters(u, 1 - 2 * d), at)
 
     return _newton(evaluate, lambda m: m.saddle_residual, start, level, f"d = {d:.10g}, y = {y:g}")
 
 
-def solve_ystar(jd: float, d: float, start: Array, level: int) -> BrokenSolution:
+def solve_ystar(chain: Chain, d: float, start: Array, level: int) -> BrokenSolution:
     """Solve for (qhat1, q0, qhat0, y) with S_E = 0 at fixed d from a guess of the unknowns."""
 
     def evaluate(u: Array, at: int) -> BrokenMoments:
-        return broken_moments(jd, d, math.exp(u[3]), *_order_parameters(u, 1 - 2 * d), at)
+        return broken_moments(chain, d, math.exp(u[3]), *_order_parameters(u, 1 - 2 * d), at)
 
     return _newton(evaluate, _with_external, start, level, f"d = {d:.10g}, y = y*")
 
 
-def solve_distance(jd: float, y: float, start: Array, level: int) -> BrokenSolution:
+def solve_distance(chain: Chain, y: float, start: Array, level: int) -> BrokenSolution:
     """Solve for (qhat1, q0, qhat0, d) with S_E = 0 at fixed y; the last unknown is logit(2d)."""
 
     def evaluate(u: Array, at: int) -> BrokenMoments:
         d = 0.5 * share_of(u[3])
-        return broken_moments(jd, d, y, *_order_parameters(u, 1 - 2 * d), at)
+        return broken_moments(chain, d, y, *_order_parameters(u, 1 - 2 * d), at)
 
     return _newton(evaluate, _with_external, start, level, f"y = {y:g}, d = d*")
 
@@ -360,13 +174,15 @@ class Rung:
     f: float
 
 
-def find_saddle(jd: float, d: float, y: float, qhat1: float, m0: float) -> BrokenSolution | None:
+def find_saddle(chain: Chain, d: float, y: float, qhat1: float, m0: float) -> BrokenSolution | None:
     """Find the saddle with the largest q0 > 0; None if there is none.
 
     Parameters
     ----------
-    jd, d, y : float
-        Self-coupling, distance and y.
+    chain : Chain
+        One layer, or two that are mirror images.
+    d, y : float
+        Distance and y.
     qhat1, m0 : float
         Conjugate overlap and M0 of the saddle q0 = 0 at the same y. Where M0 < 0 is small, so is
         q0: the search goes down to a value in proportion.
@@ -377,7 +193,7 @@ def find_saddle(jd: float, d: float, y: float, qhat1: float, m0: float) -> Broke
     path: list[Rung] = []
     while True:
         try:
-            rung = _at_share(jd, d, y, place, _predict(path, place, first))
+            rung = _at_share(chain, d, y, place, _predict(path, place, first))
         except NotConvergedError:
             step /= 2
             if not path or step < _LEAST_WALK:
@@ -391,20 +207,20 @@ def find_saddle(jd: float, d: float, y: float, qhat1: float, m0: float) -> Broke
             share = above.f / (above.f - rung.f)
             mixed = above.unknowns + share * (rung.unknowns - above.unknowns)
             between = above.place + share * (rung.place - above.place)
-            return solve_saddle(jd, d, y, np.array([mixed[0], between, mixed[1]]), 1)
+            return solve_saddle(chain, d, y, np.array([mixed[0], between, mixed[1]]), 1)
         if place <= last:
             return None
         path.append(rung)
         place = max(place - step, last)
 
 
-def _at_share(jd: float, d: float, y: float, place: float, start: Array) -> Rung:
+def _at_share(chain: Chain, d: float, y: float, place: float, start: Array) -> Rung:
     """Solve for (qhat1, qhat0) at given logit(q0/q1)."""
     q0 = (1 - 2 * d) * share_of(place)
 
     def evaluate(u: Array, level: int) -> BrokenMoments:
         qhat1 = math.exp(u[0])
-        return broken_moments(jd, d, y, qhat1, q0, qhat1 * share_of(u[1]), level)
+        return broken_moments(chain, d, y, qhat1, q0, qhat1 * share_of(u[1]), level)
 
     where = f"d = {d:.10g}, y = {y:g}, q0 = {q0:.3g}"
     solved = _newton(evaluate, lambda m: m.saddle_residual[[0, 2]], start, 0, where)
@@ -420,11 +236,11 @@ def _predict(path: list[Rung], place: float, first: Array) -> Array:
     return np.asarray(here.unknowns + share * (here.unknowns - before.unknowns))
 
 
-def find_ystar(jd: float, d: float, saddle: BrokenSolution) -> BrokenSolution:
+def find_ystar(chain: Chain, d: float, saddle: BrokenSolution) -> BrokenSolution:
     """Solve for y* from a `saddle` at the y where S_E vanishes on the branch q0 = 0."""
     start = np.append(saddle.unknowns, math.log(saddle.moments.y))
     try:
-        near = solve_ystar(jd, d, start, 1)
+        near = solve_ystar(chain, d, start, 1)
     except NotConvergedError:
         near = None
     # Further away it may be another root, or none that continues this one.
@@ -445,7 +261,7 @@ def find_ystar(jd: float, d: float, saddle: BrokenSolution) -> BrokenSolution:
         share = step / known if known else 0.0
         start = now.unknowns + share * (now.unknowns - before.unknowns)
         try:
-            before, now = now, solve_saddle(jd, d, y, start, 1)
+            before, now = now, solve_saddle(chain, d, y, start, 1)
         except NotConvergedError:
             step /= 2
             if abs(step) < _LEAST_WALK:
@@ -455,7 +271,7 @@ def find_ystar(jd: float, d: float, saddle: BrokenSolution) -> BrokenSolution:
     one, two = before.moments.external, now.moments.external
     share = one / (one - two)
     points = [np.append(s.unknowns, math.log(s.moments.y)) for s in (before, now)]
-    return solve_ystar(jd, d, points[0] + share * (points[1] - points[0]), 1)
+    return solve_ystar(chain, d, points[0] + share * (points[1] - points[0]), 1)
 
 
 # Finer rules, and errors.
@@ -476,18 +292,21 @@ class BrokenRefined:
     qhat0_error: float
     #: Largest residual of the equations solved.
     residual: float
+    #: Least eigenvalue of M_r, and what the finer rule changed of it.
+    replicon: float
+    replicon_error: float
 
 
-def refine(jd: float, solution: BrokenSolution, tol: float) -> BrokenRefined:
+def refine(chain: Chain, solution: BrokenSolution, tol: float) -> BrokenRefined:
     """Solve again on finer rules until phi (and S_I at fixed y) changes by less than `tol`."""
     moments, at_ystar = solution.moments, solution.unknowns.size == 4
     refined: BrokenRefined | None = None
-    for level in range(solution.level + 1, len(FINENESS)):
+    for level in range(solution.level + 1, finest_broken(chain) + 1):
         before = solution
         if at_ystar:
-            solution = solve_ystar(jd, moments.d, before.unknowns, level)
+            solution = solve_ystar(chain, moments.d, before.unknowns, level)
         else:
-            solution = solve_saddle(jd, moments.d, moments.y, before.unknowns, level)
+            solution = solve_saddle(chain, moments.d, moments.y, before.unknowns, level)
         refined = _errors(before, solution)
         if refined.phi_error <= tol and (at_ystar or refined.internal_error <= tol):
             break
@@ -503,6 +322,7 @@ def refine(jd: float, solution: BrokenSolution, tol: float) -> BrokenRefined:
 def _errors(before: BrokenSolution, now: BrokenSolution) -> BrokenRefined:
     """Errors: the change from the coarser rule, rounding amplified, and the last step."""
     old, new = before.moments, now.moments
+    replicon = new.replicon()
     at_ystar = now.unknowns.size == 4
     rounding = ROUNDING * new.terms
     # <m> and <g> are rounded relative to m and g, not to their small averages.
@@ -535,4 +355,6 @@ def _errors(before: BrokenSolution, now: BrokenSolution) -> BrokenRefined:
         residual=float(
             max(np.abs(new.saddle_residual).max(), abs(new.external) if at_ystar else 0.0)
         ),
+        replicon=replicon,
+        replicon_error=abs(replicon - old.replicon()),
     )

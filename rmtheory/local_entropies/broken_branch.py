@@ -1,4 +1,4 @@
-"""The branch q0 > 0 (L = 1): at one point, along y*(d), and where it begins and ends.
+"""The branch q0 > 0 (L = 1, 2): at one point, along y*(d), and where it begins and ends.
 
 Where no saddle with q0 > 0 (:mod:`rmtheory.local_entropies.broken`) has a lower phi than that of
 q0 = 0, the latter is returned.
@@ -17,6 +17,7 @@ which S_E = 0 for given y is a power series in 1/y, from which the limit is extr
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,7 +38,8 @@ from rmtheory.local_entropies.broken import (
     share_of,
     solve_distance,
 )
-from rmtheory.local_entropies.core import CoreFunctional, q0_at
+from rmtheory.local_entropies.broken_averages import check_broken
+from rmtheory.local_entropies.core import CoreFunctional
 from rmtheory.local_entropies.functionals import functional
 from rmtheory.local_entropies.points import (
     LocalEntropy,
@@ -51,8 +53,10 @@ from rmtheory.local_entropies.solve import ANCHOR, CurveTracker
 
 _METHOD = "nested trapezoid quadrature, two resolutions"
 
-#: Accuracy of the entropies, that of a point with q0 = 0.
-_TOL = CoreFunctional.point_tol
+
+def _tolerance(chain: Chain) -> float:
+    """Accuracy of the entropies: that of a point with q0 = 0, less for two layers."""
+    return CoreFunctional.point_tol if chain.layers == 1 else 1e-7
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,9 @@ class BrokenPoint:
     q0_stability: Estimate
     #: Largest residual of the equations solved; None at given y where q0 = 0.
     residual: float | None
+    #: Least eigenvalue of M_r at this saddle, negative where it is unstable against further
+    #: breaking; M0 where q0 = 0.
+    replicon: Estimate
 
     @property
     def broken(self) -> bool:
@@ -90,7 +97,7 @@ def broken_entropy(chain: Chain, d: checks.RealLike, y: checks.RealLike) -> Brok
     Parameters
     ----------
     chain : Chain
-        One layer.
+        One layer, or two with lam_left = lam_right.
     d : real
         Distance, 0 < d < 1/2.
     y : real
@@ -103,17 +110,17 @@ def broken_entropy(chain: Chain, d: checks.RealLike, y: checks.RealLike) -> Brok
     >>> print(point.q0.rounded(8), point.change.rounded(4))
     0.18060970 ± 6e-9 -0.00003657 ± 6e-9
     """
-    _check_layers(chain)
+    check_broken(chain)
     if not 1 <= checks.exact_real("y", y) <= LARGEST_Y:
         raise InvalidInputError("y", y, f"from 1 to {LARGEST_Y:g} for the branch q0 > 0")
     symmetric = local_entropy(chain, d, y)
     at = symmetric.y
     m0 = symmetric.q0_stability
     assert m0 is not None
-    saddle = find_saddle(chain.jd, symmetric.d, at, float(symmetric.qhat[0]), float(m0))
+    saddle = find_saddle(chain, symmetric.d, at, float(symmetric.qhat[0]), float(m0))
     if saddle is None:
         return _unbroken(symmetric, Estimate.exactly(at, "given"), m0)
-    point = _point(chain, refine(chain.jd, saddle, _TOL), symmetric.phi, m0, False)
+    point = _point(chain, refine(chain, saddle, _tolerance(chain)), symmetric.phi, m0, False)
     if float(point.change) > 0:
         return _unbroken(symmetric, Estimate.exactly(at, "given"), m0)
     return point
@@ -125,7 +132,7 @@ def broken_ystar(chain: Chain, d: checks.RealLike) -> BrokenPoint:
     Parameters
     ----------
     chain : Chain
-        One layer, J_D >= 0.
+        One layer, or two with lam_left = lam_right; J_D >= 0.
     d : real
         Distance, 0 < d < 1/2.
 
@@ -141,7 +148,7 @@ def broken_ystar(chain: Chain, d: checks.RealLike) -> BrokenPoint:
     >>> print(point.y.rounded(8), point.q0.rounded(8), point.change.rounded(4))
     5.7494301 ± 6e-8 0.16443130 ± 6e-9 -0.00002670 ± 6e-9
     """
-    _check_layers(chain)
+    check_broken(chain)
     symmetric = ystar(chain, d)
     m0 = symmetric.q0_stability
     if symmetric.y_star_is_bound or m0 is None:
@@ -150,19 +157,14 @@ def broken_ystar(chain: Chain, d: checks.RealLike) -> BrokenPoint:
             "branch q0 > 0 is out of reach: take a larger d or a smaller jd"
         )
     y, qhat = float(symmetric.y_star), float(symmetric.qhat[0])
-    saddle = find_saddle(chain.jd, symmetric.d, y, qhat, float(m0))
+    saddle = find_saddle(chain, symmetric.d, y, qhat, float(m0))
     if saddle is None:
         return _unbroken(symmetric, symmetric.y_star, m0)
-    solved = find_ystar(chain.jd, symmetric.d, saddle)
-    point = _point(chain, refine(chain.jd, solved, _TOL), symmetric.internal, m0, True)
+    solved = find_ystar(chain, symmetric.d, saddle)
+    point = _point(chain, refine(chain, solved, _tolerance(chain)), symmetric.internal, m0, True)
     if float(point.change) > 0:
         return _unbroken(symmetric, symmetric.y_star, m0)
     return point
-
-
-def _check_layers(chain: Chain) -> None:
-    if chain.layers != 1:
-        raise InvalidInputError("layers", chain.layers, "1 for the branch q0 > 0")
 
 
 def _point(
@@ -189,6 +191,7 @@ def _point(
         estimate(moments.phi - float(symmetric), solved.phi_error + float(symmetric.error)),
         m0,
         solved.residual,
+        estimate(solved.replicon, solved.replicon_error),
     )
 
 
@@ -217,6 +220,7 @@ def _unbroken(symmetric: LocalEntropy | YStar, y: Estimate, m0: Estimate) -> Bro
         zero,
         m0,
         residual,
+        m0,
     )
 
 
@@ -228,18 +232,20 @@ LEAST_D, MOST_D = 1e-3, 0.45
 _SCAN = 16
 
 #: The scan towards small d ends where y* grows beyond this: the quadrature becomes slow.
-_SCAN_Y = 400.0
+_SCAN_Y: dict[int | float, float] = {1: 400.0, 2: 15.0}
 
-#: Accuracy of the points on the curve y*(d), in S_I*.
-_POINT_TOL = 1e-11
+#: Default accuracy of the distance, by depth.
+_LOSS_TOL: dict[int | float, float] = {1: 1e-8, 2: 1e-5}
 
 
-def q0_loss(jd: RealLike, tol: float = 1e-8) -> Estimate:
+def q0_loss(chain: Chain | RealLike, tol: float | None = None) -> Estimate:
     """Return the distance d along y*(d) beyond which q0 = 0 is unstable, to `tol`.
 
-    It is searched for between d = 0.001 and 0.45, at 16 points, and down to where y* exceeds 400,
-    beyond which M0 did not change sign in any case computed. Where stability is lost more than once
-    the smallest such d is returned.
+    `chain` has one layer or two; a number is the J_D of one layer. `tol` is 1e-8 for one layer and
+    1e-5 for two if not given. The distance is searched for between d = 0.001 and 0.45, at 16
+    points, and down to where y* exceeds 400 (15 for two layers), beyond which M0 did not change
+    sign in any case computed. Where stability is lost more than once the smallest such d is
+    returned.
 
     Examples
     --------
@@ -248,48 +254,62 @@ def q0_loss(jd: RealLike, tol: float = 1e-8) -> Estimate:
     """
     from scipy.optimize import brentq
 
+    if not isinstance(chain, Chain):
+        chain = Chain(1, chain)
+    if chain.layers not in _LOSS_TOL:
+        raise InvalidInputError("layers", chain.layers, "1 or 2 for the stability of q0 = 0")
+    tol = _LOSS_TOL[chain.layers] if tol is None else tol
     if not tol > 0:
         raise InvalidInputError("tol", tol, "positive")
-    chain = Chain(1, jd)
-    tracker = CurveTracker(functional(chain))
+    model = functional(chain)
+    tracker = CurveTracker(model)
+
+    def at(d: float) -> tuple[Estimate, float]:
+        point = tracker.solve(d, model.curve_tol)
+        stability = model.q0_stability(point)
+        if stability is None:
+            raise NotConvergedError(f"M0 of {chain} at d = {d:.10g} needs too many nodes")
+        return stability, point.moments.y
 
     def m0(d: float) -> Estimate:
-        return q0_at(chain.jd, tracker.solve(d, _POINT_TOL))
+        return at(d)[0]
 
     def value(d: float) -> float:
         return float(m0(d).value)
 
-    low, high = _bracket(chain, tracker)
+    low, high = _bracket(chain, at)
     root = float(brentq(value, low, high, xtol=tol / 2, rtol=4 * float(np.finfo(float).eps)))
     width = 1e-3 * root
     slope = (value(root + width) - value(root - width)) / (2 * width)
-    error = tol / 2 + (abs(value(root)) + m0(root).error) / abs(slope)
+    error = tol / 2 + (abs(value(root)) + float(m0(root).error)) / abs(slope)
     return Estimate(root, error, Tier.ESTIMATED, "sign change of the q0 stability along y*")
 
 
-def _bracket(chain: Chain, tracker: CurveTracker) -> tuple[float, float]:
+def _bracket(chain: Chain, at: Callable[[float], tuple[Estimate, float]]) -> tuple[float, float]:
     """Neighbouring d of the scan with M0 > 0 at the first and M0 < 0 at the second."""
     change: tuple[float, float] | None = None
     above, positive_above = math.nan, True
     least = MOST_D
     for d in np.geomspace(MOST_D, LEAST_D, _SCAN).tolist():
         try:
-            point = tracker.solve(d, _POINT_TOL)
+            stability, y = at(d)
         except NotConvergedError:
-            if change is None:
+            if change is None and d < ANCHOR:
                 raise
+            if change is None:  # y* is beyond reach at large distances
+                continue
             break
-        positive = float(q0_at(chain.jd, point).value) > 0
+        positive = float(stability) > 0
         if positive and not positive_above:
             change = (d, above)
         above, positive_above, least = d, positive, d
-        if d < ANCHOR and point.moments.y > _SCAN_Y:
+        if d < ANCHOR and y > _SCAN_Y[chain.layers]:
             break
     if change is None:
         sign = "positive" if positive_above else "negative"
         raise NotConvergedError(
             f"M0 is {sign} along y*(d) and does not pass from positive to negative between "
-            f"d = {least:.2g} and {MOST_D:g} at jd = {chain.jd:g}"
+            f"d = {least:.2g} and {MOST_D:g} of {chain}"
         )
     return change
 
@@ -326,8 +346,8 @@ def ystar_divergence(jd: RealLike) -> Estimate:
         for target in np.linspace(log_y, end, count + 1)[1:].tolist():
             (a, before), (b, here) = path[-2:]
             start = here + (target - b) / (b - a) * (here - before)
-            path.append((target, solve_distance(chain.jd, math.exp(target), start, 1).unknowns))
-        distances.append(0.5 * share_of(solve_distance(chain.jd, y, path[-1][1], 2).unknowns[3]))
+            path.append((target, solve_distance(chain, math.exp(target), start, 1).unknowns))
+        distances.append(0.5 * share_of(solve_distance(chain, y, path[-1][1], 2).unknowns[3]))
     limit = _to_zero(_LADDER, distances)
     # The extrapolation without the last y is the less accurate one of the two.
     error = abs(limit - _to_zero(_LADDER[:-1], distances[:-1]))

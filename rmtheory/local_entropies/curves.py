@@ -1,7 +1,13 @@
-"""The curve y*(d), S_I*(d) of a chain as a data set, and its minima.
+"""The curve y*(d), S_I*(d) of a chain: a data set, its minima, the verdict whether it is monotone.
 
 Minima over d of the slope dS_I*/dd and of S_I* itself decide on the thresholds
 (:mod:`rmtheory.local_entropies.thresholds`).
+
+**Verdict.** The sign of the envelope slope decides, without differences: it is computed from d_max
+down to a distance where the dilute gas of flips (:mod:`rmtheory.local_entropies.dilute_gas`)
+describes the curve, and its least value is refined. The gas takes over only if the two agree, S_I*
+and slope, within the error that the gas itself states; from there to d = 0 its slope has to be
+positive.
 """
 
 from __future__ import annotations
@@ -9,10 +15,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 import xarray as xr
 
+from rmtheory.base import checks
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import (
     InvalidInputError,
@@ -20,7 +28,7 @@ from rmtheory.base.errors import (
     OutsideValidityError,
     RMError,
 )
-from rmtheory.base.estimate import Estimate
+from rmtheory.base.estimate import Estimate, Tier
 from rmtheory.local_entropies.dilute_gas import small_distance
 from rmtheory.local_entropies.functional import Refined
 from rmtheory.local_entropies.functionals import functional
@@ -264,3 +272,138 @@ def _passed(values: list[float]) -> bool:
         return False
     a, b, c, d = values[-4:]
     return a > b < c < d
+
+
+# Is S_I*(d) monotone?
+
+
+class Verdict(StrEnum):
+    """Whether S_I*(d) increases, by the sign of its slope."""
+
+    MONOTONE = "monotone"
+    NOT_MONOTONE = "not monotone"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class Monotonicity:
+    """The verdict on 0 < d <= d_max and the numbers behind it."""
+
+    chain: Chain
+    verdict: Verdict
+    d_max: float
+    #: The least slope, and where.
+    least_slope: Estimate
+    d_least: float
+    #: Where the dilute gas of flips takes over from the numerical curve; None where a negative
+    #: slope settled the verdict before the curve was followed.
+    d_join: float | None = None
+    #: Slope there, numerical and of the gas, and the relative difference of S_I*; None where the
+    #: gas does not describe the limit, as for J_D above 0.6745, and for more than two layers.
+    slope_join: float | None = None
+    slope_gas: float | None = None
+    difference: float | None = None
+
+    @property
+    def join(self) -> str:
+        """Where the limit d -> 0 takes over, and how well it fits, in words."""
+        if self.d_join is None:
+            return f"not needed: the slope is negative at d = {self.d_least:.2g}"
+        how = (
+            "the least distance computed; the slope rises towards d = 0"
+            if self.difference is None
+            else f"where S_I* differs from the dilute gas by {self.difference:.2%}"
+        )
+        return f"d = {self.d_join:.2g}, {how}"
+
+
+def monotonicity(
+    chain: Chain,
+    d_max: float | None = None,
+    tol: float | None = None,
+    tracker: CurveTracker | None = None,
+    dip: Minimum | None = None,
+) -> Monotonicity:
+    """Decide whether S_I*(d) increases on 0 < d <= d_max.
+
+    `d_max` is 0.45 if not given, and 0.25 for three layers or more, where y* at larger distances is
+    beyond the transfer operator. For these the dilute gas is not known either: monotone then means
+    that the slope is positive down to the least distance reached and rises there, towards d = 0.
+
+    `dip` is the least slope if it is known already, as at the ends of a bracket. If it is negative
+    the verdict is settled; otherwise the scan has to find its deepest dip there.
+
+    Examples
+    --------
+    >>> import rmtheory as rt
+    >>> for jd in (0.1, 0.06):
+    ...     print(rt.monotonicity(rt.Chain(1, jd)).verdict)
+    monotone
+    not monotone
+    """
+    model = functional(chain)
+    d_max = model.d_max if d_max is None else d_max
+    if not 0 < checks.exact_real("d_max", d_max) < 0.5:
+        raise InvalidInputError("d_max", d_max, "strictly between 0 and 1/2")
+    tol = model.curve_tol if tol is None else tol
+    if dip is not None and dip.value < -dip.error and dip.d <= d_max:
+        return Monotonicity(chain, Verdict.NOT_MONOTONE, d_max, _least(dip.value, dip.error), dip.d)
+    tracker = CurveTracker(model) if tracker is None else tracker
+    scan = _verdict_scan(tracker, d_max)
+    slopes = [point.moments.slope for point in scan]
+    # A dip of the slope between two points of the scan would show as a local minimum.
+    dips = [k for k in range(1, len(scan) - 1) if slopes[k - 1] >= slopes[k] <= slopes[k + 1]]
+    deepest = min(dips, key=lambda k: slopes[k], default=None)
+    if deepest is None:
+        dip = None
+    elif dip is None or abs(math.log(dip.d / scan[deepest].moments.d)) > -math.log(_RATIO):
+        dip = least_slope(tracker, scan[deepest].moments.d, tol)
+    end = scan[0]
+    if dip is None or end.moments.slope - end.slope_error < dip.value:
+        end = tracker.solve(d_max, tol)
+    value, error, d_least = end.moments.slope, end.slope_error, d_max
+    if dip is not None and dip.value < value:
+        value, error, d_least = dip.value, dip.error, dip.d
+    join = scan[-1]
+    gas = model.gas(join)
+    if value < -error:
+        verdict = Verdict.NOT_MONOTONE
+    elif value > error and model.limit_reached(scan):
+        verdict = Verdict.MONOTONE
+    else:
+        verdict = Verdict.UNDECIDED
+    return Monotonicity(
+        chain,
+        verdict,
+        d_max,
+        _least(value, error),
+        d_least,
+        d_join=join.moments.d,
+        slope_join=join.moments.slope,
+        slope_gas=None if gas is None else gas.slope,
+        difference=None if gas is None else gas.difference(join.moments.phi),
+    )
+
+
+def _least(slope: float, error: float) -> Estimate:
+    return Estimate(slope, error, Tier.ESTIMATED, "least envelope slope along y*(d)")
+
+
+#: Ratio of neighbouring distances of a scan.
+_RATIO = 0.72
+
+
+def _verdict_scan(tracker: CurveTracker, d_max: float) -> list[Refined]:
+    """Points from d_max downwards, until the flips are dilute or y* too large to go on."""
+    points: list[Refined] = []
+    for d in d_max * _RATIO ** np.arange(60):
+        try:
+            point = tracker.solve(float(d), SCAN_TOL)
+        except NotConvergedError:
+            if not points:
+                raise
+            break  # y* has grown too large: the last point has to agree with the limit d -> 0
+        points.append(point)
+        if d < 0.02 and tracker.model.scan_ends(points):
+            break
+    return points

@@ -31,15 +31,14 @@ from rmtheory.base import checks
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import InvalidInputError, NotConvergedError, UnreadableDataError
 from rmtheory.base.wording import counted, duration
-from rmtheory.local_entropies.brackets import Bracket, Kind, Seed, bracket, rough_boundary
+from rmtheory.local_entropies.boundaries import KINDS, Kind, Seed, rough_boundary
+from rmtheory.local_entropies.thresholds import Bracket, bracket
 from rmtheory.runtime import netcdf, provenance
 from rmtheory.runtime.files import leftovers, write_text
 from rmtheory.runtime.processes import in_order
 from rmtheory.runtime.provenance import canonical_json, parameters_hash
 from rmtheory.runtime.run_store import Lock, RunStore
 from rmtheory.runtime.untrusted import MALFORMED, read_json, read_text
-
-KINDS: tuple[Kind, ...] = ("rm", "gap")
 
 #: Raised when the meaning of a stored point changes.
 VERSION = 3
@@ -126,8 +125,8 @@ def expected_seconds(request: Request, points: int | None = None) -> float:
 
 def ray(kind: Kind, layers: int | float, theta: float, radius: float) -> Chain:
     """Return the chain at distance `radius` on a ray."""
-    rough = rough_boundary(layers)
-    jc, lc = rough.scale(kind)
+    rough = rough_boundary(layers, kind)
+    jc, lc = rough.scale
     # The ends lie on the axes exactly.
     cos = 0.0 if theta > math.pi / 2 - 1e-9 else math.cos(theta)
     if theta < 1e-9:
@@ -139,29 +138,29 @@ def boundary_point(
     kind: Kind, theta: float, request: Request, neighbour: BoundaryPoint | None
 ) -> BoundaryPoint:
     """Bracket the boundary on one ray; the verdicts on the whole curves are left unchecked."""
-    rough = rough_boundary(request.layers)
+    rough = rough_boundary(request.layers, kind)
     family = partial(ray, kind, request.layers, theta)
     seed, guess = None, 1.0
-    known = rough.on_ray(kind, theta, family)
+    known = rough.on_ray(theta, family)
     if known is not None:
         guess, seed = known
     elif neighbour is not None:
         seed = Seed(neighbour.d, neighbour.y_star, neighbour.qhat, neighbour.rate)
-        jc, lc = rough.scale(kind)
+        jc, lc = rough.scale
         guess = math.hypot(neighbour.jd / jc, neighbour.lam / lc)
     elif theta == 0:
         # Layers without a coupling are core modules, whose threshold takes no time.
-        jc = rough.core(kind)
-        core = bracket(lambda r: Chain(1, r * jc), kind, 1.0, request.width, 1e-9)
+        jc = rough.core
+        core = bracket(lambda r: Chain(1, r * jc), rough.boundary, 1.0, request.width, 1e-9)
         seed, guess = core.seed, core.value
     tol = min(1e-7, 1e-3 * request.width)
     try:
-        interval = bracket(family, kind, guess, request.width, tol, seed)
+        interval = bracket(family, rough.boundary, guess, request.width, tol, seed)
     except NotConvergedError:
         if seed is None:
             raise
         # The neighbour was too far away to start from: find the minimum by a scan.
-        interval = bracket(family, kind, guess, request.width, tol)
+        interval = bracket(family, rough.boundary, guess, request.width, tol)
     low, high = family(interval.low), family(interval.high)
     return BoundaryPoint(
         kind,

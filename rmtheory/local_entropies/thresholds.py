@@ -1,18 +1,10 @@
-"""Critical couplings as brackets, and the verdict whether S_I*(d) is monotone.
+"""Critical couplings: zeros of a minimum over d, as brackets with opposite signs and verdicts.
 
-Two thresholds, each the zero of a minimum over d that grows with the coupling:
-
-- the representation manifold (RM): the least slope dS_I*/dd passes 0, and S_I* becomes monotone,
-  the paper's criterion;
-- the gap: the least S_I* itself passes 0; below it no fixed points exist at some distances.
-
-A threshold is returned as two couplings with opposite signs of the minimum
-(:mod:`rmtheory.local_entropies.brackets`); for the representation manifold the whole curve is
-judged at both of them as well. The sign of the envelope slope decides, without differences: it is
-computed from d_max down to a distance where the dilute gas of flips
-(:mod:`rmtheory.local_entropies.dilute_gas`) describes the curve, and its least value is refined.
-The gas takes over only if the two agree, S_I* and slope, within the error that the gas itself
-states; from there to d = 0 its slope has to be positive.
+The minimum over d that defines a boundary (:mod:`rmtheory.local_entropies.boundaries`) is a
+function of one coupling. A secant search, every point of which starts from the last, gives its
+zero, which is returned as two couplings at which the minimum is below and above zero by more than
+its error. For the representation manifold the whole curve is judged at both of them as well
+(:func:`rmtheory.local_entropies.curves.monotonicity`).
 """
 
 from __future__ import annotations
@@ -20,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 
@@ -28,152 +19,194 @@ from rmtheory.base import checks
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import InvalidInputError, NotConvergedError, OutsideValidityError
 from rmtheory.base.estimate import Estimate, Tier
-from rmtheory.local_entropies.brackets import (
-    Bracket,
+from rmtheory.local_entropies.boundaries import (
+    Boundary,
     Coupling,
     Kind,
     RoughBoundary,
-    bracket,
+    Seed,
     rough_boundary,
 )
-from rmtheory.local_entropies.curves import SCAN_TOL, Minimum, least_slope
-from rmtheory.local_entropies.functional import Refined
+from rmtheory.local_entropies.curves import Minimum, Monotonicity
 from rmtheory.local_entropies.functionals import functional
 from rmtheory.local_entropies.solve import CurveTracker
 
-# Is S_I*(d) monotone?
+# The bracket and its search.
+
+_MOST_STEPS = 25
 
 
-class Verdict(StrEnum):
-    """Whether S_I*(d) increases, by the sign of its slope."""
+@dataclass(frozen=True, eq=False)
+class Bracket:
+    """Two values of a parameter with minima of opposite sign, and the touching points there."""
 
-    MONOTONE = "monotone"
-    NOT_MONOTONE = "not monotone"
-    UNDECIDED = "undecided"
-
-
-@dataclass(frozen=True)
-class Monotonicity:
-    """The verdict on 0 < d <= d_max and the numbers behind it."""
-
-    chain: Chain
-    verdict: Verdict
-    d_max: float
-    #: The least slope, and where.
-    least_slope: Estimate
-    d_least: float
-    #: Where the dilute gas of flips takes over from the numerical curve; None where a negative
-    #: slope settled the verdict before the curve was followed.
-    d_join: float | None = None
-    #: Slope there, numerical and of the gas, and the relative difference of S_I*; None where the
-    #: gas does not describe the limit, as for J_D above 0.6745, and for more than two layers.
-    slope_join: float | None = None
-    slope_gas: float | None = None
-    difference: float | None = None
+    boundary: Boundary
+    low: float
+    high: float
+    at_low: Minimum
+    at_high: Minimum
 
     @property
-    def join(self) -> str:
-        """Where the limit d -> 0 takes over, and how well it fits, in words."""
-        if self.d_join is None:
-            return f"not needed: the slope is negative at d = {self.d_least:.2g}"
-        how = (
-            "the least distance computed; the slope rises towards d = 0"
-            if self.difference is None
-            else f"where S_I* differs from the dilute gas by {self.difference:.2%}"
+    def value(self) -> float:
+        """The middle of the bracket."""
+        return 0.5 * (self.low + self.high)
+
+    @property
+    def d(self) -> Estimate:
+        """Distance of the touching point."""
+        low, high = self.at_low, self.at_high
+        return self._touching(low.d, high.d, 1e-4 * high.d)
+
+    @property
+    def y_star(self) -> Estimate:
+        """y* of the touching point."""
+        low, high = self.at_low.point.moments, self.at_high.point.moments
+        return self._touching(low.y, high.y, 1e-4 * high.y)
+
+    @property
+    def internal(self) -> Estimate:
+        """S_I* of the touching point, per neuron."""
+        low, high = self.at_low.point, self.at_high.point
+        # d S_I* = slope dd, and the slope is close to 0 at either threshold.
+        own = high.phi_error + 1e-4 * abs(high.moments.slope)
+        return self._touching(low.moments.phi, high.moments.phi, own)
+
+    def _touching(self, low: float, high: float, own: float) -> Estimate:
+        method = "touching point at the upper end of the bracket; the error is its move across"
+        return Estimate(high, abs(high - low) + own, Tier.ESTIMATED, method)
+
+    @property
+    def seed(self) -> Seed:
+        """The touching point, to start a neighbouring search from."""
+        moments = self.at_high.point.moments
+        rate = (self.at_high.value - self.at_low.value) / (self.high - self.low)
+        return Seed(self.at_high.d, moments.y, tuple(map(float, moments.qhat)), rate)
+
+
+def bracket(
+    chain_at: Callable[[float], Chain],
+    boundary: Boundary,
+    guess: float,
+    width: float,
+    tol: float,
+    seed: Seed | None = None,
+) -> Bracket:
+    """Bracket the zero of the minimum over d along any one-parameter family of chains."""
+    search = _Search(chain_at, boundary, tol, width, seed)
+    root = search.root(guess, 0.05 * width)
+    low, high = root - 0.4 * width, root + 0.4 * width
+    at_low, at_high = search.beside(low), search.beside(high)
+    if not at_low.value < -at_low.error or not at_high.value > at_high.error:
+        raise NotConvergedError(
+            f"the {boundary.kind} threshold near {chain_at(root)} is not resolved to {width:g}: "
+            f"the minima over d are {at_low.value:.1e} and {at_high.value:.1e}, with errors "
+            f"{at_low.error:.0e} and {at_high.error:.0e}"
         )
-        return f"d = {self.d_join:.2g}, {how}"
+    return Bracket(boundary, low, high, at_low, at_high)
 
 
-def monotonicity(
-    chain: Chain,
-    d_max: float | None = None,
-    tol: float | None = None,
-    tracker: CurveTracker | None = None,
-    dip: Minimum | None = None,
-) -> Monotonicity:
-    """Decide whether S_I*(d) increases on 0 < d <= d_max.
+class _Search:
+    """Root of the minimum over d as a function of the coupling."""
 
-    `d_max` is 0.45 if not given, and 0.25 for three layers or more, where y* at larger distances is
-    beyond the transfer operator. For these the dilute gas is not known either: monotone then means
-    that the slope is positive down to the least distance reached and rises there, towards d = 0.
+    def __init__(
+        self,
+        chain_at: Callable[[float], Chain],
+        boundary: Boundary,
+        tol: float,
+        width: float,
+        seed: Seed | None,
+    ) -> None:
+        self.chain_at, self.boundary, self.tol, self.seed = chain_at, boundary, tol, seed
+        self.width = width
+        self.tracker: CurveTracker | None = None
+        #: Minima computed so far, by coupling.
+        self.known: dict[float, Minimum] = {}
 
-    `dip` is the least slope if it is known already, as at the ends of a bracket. If it is negative
-    the verdict is settled; otherwise the scan has to find its deepest dip there.
+    def minimum(self, x: float) -> Minimum:
+        """Minimum over d at coupling x, started from the last one."""
+        self.known[x] = self.boundary.minimum(
+            self._tracker(x), self._near(x), self.tol, self._slope_tol(x)
+        )
+        return self.known[x]
 
-    Examples
-    --------
-    >>> import rmtheory as rt
-    >>> for jd in (0.1, 0.06):
-    ...     print(rt.monotonicity(rt.Chain(1, jd)).verdict)
-    monotone
-    not monotone
-    """
-    model = functional(chain)
-    d_max = model.d_max if d_max is None else d_max
-    if not 0 < checks.exact_real("d_max", d_max) < 0.5:
-        raise InvalidInputError("d_max", d_max, "strictly between 0 and 1/2")
-    tol = model.curve_tol if tol is None else tol
-    if dip is not None and dip.value < -dip.error and dip.d <= d_max:
-        return Monotonicity(chain, Verdict.NOT_MONOTONE, d_max, _least(dip.value, dip.error), dip.d)
-    tracker = CurveTracker(model) if tracker is None else tracker
-    scan = _scan(tracker, d_max)
-    slopes = [point.moments.slope for point in scan]
-    # A dip of the slope between two points of the scan would show as a local minimum.
-    dips = [k for k in range(1, len(scan) - 1) if slopes[k - 1] >= slopes[k] <= slopes[k + 1]]
-    deepest = min(dips, key=lambda k: slopes[k], default=None)
-    if deepest is None:
-        dip = None
-    elif dip is None or abs(math.log(dip.d / scan[deepest].moments.d)) > -math.log(_RATIO):
-        dip = least_slope(tracker, scan[deepest].moments.d, tol)
-    end = scan[0]
-    if dip is None or end.moments.slope - end.slope_error < dip.value:
-        end = tracker.solve(d_max, tol)
-    value, error, d_least = end.moments.slope, end.slope_error, d_max
-    if dip is not None and dip.value < value:
-        value, error, d_least = dip.value, dip.error, dip.d
-    join = scan[-1]
-    gas = model.gas(join)
-    if value < -error:
-        verdict = Verdict.NOT_MONOTONE
-    elif value > error and model.limit_reached(scan):
-        verdict = Verdict.MONOTONE
-    else:
-        verdict = Verdict.UNDECIDED
-    return Monotonicity(
-        chain,
-        verdict,
-        d_max,
-        _least(value, error),
-        d_least,
-        d_join=join.moments.d,
-        slope_join=join.moments.slope,
-        slope_gas=None if gas is None else gas.slope,
-        difference=None if gas is None else gas.difference(join.moments.phi),
-    )
+    def _slope_tol(self, x: float) -> float:
+        """How well slopes are to be known: a fraction of the change across half the bracket."""
+        if len(self.known) < 2:
+            return math.inf
+        a, b = sorted(self.known, key=lambda known: abs(known - x))[:2]
+        rate = abs((self.known[b].value - self.known[a].value) / (b - a))
+        # Near an axis the minimum hardly depends on the coupling between two distant points.
+        return self.boundary.slope_tol(max(0.05 * self.width * rate, 1e-9))
 
+    def beside(self, x: float) -> Minimum:
+        """Minimum at a coupling next to known ones, from the single point where it must be.
 
-def _least(slope: float, error: float) -> Estimate:
-    return Estimate(slope, error, Tier.ESTIMATED, "least envelope slope along y*(d)")
+        The value there is above the minimum by no more than its error says: the place is
+        extrapolated, and the curve is flat.
+        """
+        d = self._near(x)
+        assert d is not None
+        point = self._tracker(x).solve(d, self.tol, self._slope_tol(x))
+        nearest = self.known[min(self.known, key=lambda known: abs(known - x))]
+        shift = 0.1 * abs(math.log(d / nearest.d)) + 1e-4
+        return self.boundary.at(point, shift, nearest.curvature)
 
+    def root(self, guess: float, accuracy: float) -> float:
+        """Secant, kept inside a bracket once there is one."""
+        x0, f0 = guess, self.minimum(guess).value
+        rate = self.seed.rate if self.seed is not None else 0.0
+        x1 = x0 - f0 / rate if rate > 0 else x0 * 1.01 + 1e-4
+        f1 = self.minimum(x1).value if x1 != x0 else f0
+        low, high = -math.inf, math.inf
+        for _ in range(_MOST_STEPS):
+            for x, f in ((x0, f0), (x1, f1)):
+                low = max(low, x) if f < 0 else low
+                high = min(high, x) if f > 0 else high
+            x2 = x1 - f1 * (x1 - x0) / (f1 - f0) if f1 != f0 else 0.5 * (x0 + x1)
+            x2 = max(min(max(x2, x1 - 0.05), x1 + 0.05), 0.0)
+            if x2 == 0 and low == -math.inf:
+                self._check_begin()
+                low = 0.0
+            if not low < x2 < high:
+                x2 = 0.5 * (low + high)
+            x0, f0, x1 = x1, f1, x2
+            if abs(x1 - x0) < accuracy:
+                return x1
+            f1 = self.minimum(x1).value
+        raise NotConvergedError(
+            f"the search for the {self.boundary.kind} threshold did not converge: it stopped at "
+            f"{x1:.8g}, where the minimum is {f1:.1e}"
+        )
 
-#: Ratio of neighbouring distances of a scan.
-_RATIO = 0.72
+    def _check_begin(self) -> None:
+        """Refuse if there is no threshold because its far side reaches down to coupling 0."""
+        if self.minimum(0.0).value > 0:
+            raise OutsideValidityError(
+                f"there is no threshold at a coupling > 0: {self.boundary.beyond} already for "
+                f"{self.chain_at(0.0)}"
+            )
 
+    def _tracker(self, x: float) -> CurveTracker:
+        model = functional(self.chain_at(x))
+        if self.tracker is None:
+            self.tracker = CurveTracker(model)
+            if self.seed is not None and len(self.seed.qhat) == model.unknowns:
+                self.tracker.start_from(self.seed.d, self.seed.y, np.array(self.seed.qhat))
+        else:
+            self.tracker = CurveTracker(model, self.tracker)
+        return self.tracker
 
-def _scan(tracker: CurveTracker, d_max: float) -> list[Refined]:
-    """Points from d_max downwards, until the flips are dilute or y* too large to go on."""
-    points: list[Refined] = []
-    for d in d_max * _RATIO ** np.arange(60):
-        try:
-            point = tracker.solve(float(d), SCAN_TOL)
-        except NotConvergedError:
-            if not points:
-                raise
-            break  # y* has grown too large: the last point has to agree with the limit d -> 0
-        points.append(point)
-        if d < 0.02 and tracker.model.scan_ends(points):
-            break
-    return points
+    def _near(self, x: float) -> float | None:
+        """Place of the minimum at x, extrapolated from the known ones."""
+        if not self.known:
+            return None if self.seed is None else self.seed.d
+        nearest = sorted(self.known, key=lambda known: abs(known - x))[:2]
+        a = nearest[0]
+        if len(nearest) == 1 or abs(nearest[1] - a) < 1e-12:
+            return self.known[a].d
+        b = nearest[1]
+        share = max(-2.0, min(2.0, (x - a) / (b - a)))
+        return float(self.known[a].d * (self.known[b].d / self.known[a].d) ** share)
 
 
 # Critical couplings.
@@ -186,12 +219,16 @@ MOST_WIDTH = 1e-2
 class Critical:
     """A critical coupling between `low` and `high`, where the minimum over d has opposite signs."""
 
-    kind: Kind
     coupling: Coupling
     bracket: Bracket
     #: The whole curve at the lower and at the upper end; None if it was not judged, and for the
     #: gap, which the minimum alone defines.
     judged: tuple[Monotonicity, Monotonicity] | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """Which threshold."""
+        return self.bracket.boundary.kind
 
     @property
     def checked(self) -> bool:
@@ -242,7 +279,7 @@ class Critical:
         return self.bracket.internal
 
     def _minimum(self, minimum: Minimum) -> Estimate:
-        name = "least slope over d" if self.kind == "rm" else "least S_I* over d"
+        name = self.bracket.boundary.minimised
         return Estimate(minimum.value, minimum.error, Tier.ESTIMATED, name)
 
 
@@ -287,56 +324,42 @@ def critical_coupling(
     >>> f"{core.low:.10f} {core.high:.10f}", core.verdicts
     ('0.0731076986 0.0731076994', ('not monotone', 'monotone'))
     """
-    rough = rough_boundary(checks.layers(layers))
+    rough = rough_boundary(checks.layers(layers), kind)
     chain_at = rough.family(coupling, jd, lam)
     width = rough.width if width is None else width
     if not 0 < width <= MOST_WIDTH:
         raise InvalidInputError("width", width, f"positive and at most {MOST_WIDTH:g}")
     other = jd if coupling == "lam" else lam
     if other is not None:
-        _check_exists(rough, coupling, kind, other)
-    guess = rough.guess(coupling, kind, other)
-    seed = rough.seed(chain_at(guess), kind, coupling)
-    interval = bracket(chain_at, kind, guess, width, rough.tol(width), seed)
-    judged = _judge(chain_at, coupling, interval) if verdicts and kind == "rm" else None
-    return Critical(kind, coupling, interval, judged)
+        _check_exists(rough, coupling, other)
+    guess = rough.guess(coupling, other)
+    seed = rough.seed(chain_at(guess), coupling)
+    interval = bracket(chain_at, rough.boundary, guess, width, rough.tol(width), seed)
+    judged = None
+    if verdicts:
+        ends, minima = (interval.low, interval.high), (interval.at_low, interval.at_high)
+        judged = rough.boundary.judge(chain_at, ends, minima)
+    return Critical(coupling, interval, judged)
 
 
-def _judge(
-    chain_at: Callable[[float], Chain], coupling: Coupling, interval: Bracket
-) -> tuple[Monotonicity, Monotonicity]:
-    """Judge the whole curve at both ends; refuse a bracket whose verdicts are not opposite."""
-    low = monotonicity(chain_at(interval.low), dip=interval.at_low)
-    # The search has followed the curve near the touching point.
-    model, point = functional(chain_at(interval.high)), interval.at_high.point.moments
-    tracker = CurveTracker(model)
-    tracker.add(point.d, point.y, point.qhat)
-    high = monotonicity(model.chain, tracker=tracker, dip=interval.at_high)
-    if (low.verdict, high.verdict) != (Verdict.NOT_MONOTONE, Verdict.MONOTONE):
-        raise NotConvergedError(
-            f"the verdicts at {coupling} = {interval.low:.9g} and {interval.high:.9g} are "
-            f"{low.verdict} and {high.verdict}"
-        )
-    return low, high
-
-
-def _check_exists(rough: RoughBoundary, coupling: Coupling, kind: Kind, other: float) -> None:
+def _check_exists(rough: RoughBoundary, coupling: Coupling, other: float) -> None:
     """Refuse where the given coupling alone is beyond the threshold: there is none then."""
+    kind = rough.boundary.kind
     # The thresholds on the axes; near them only, since that of lambda takes a while.
     if coupling == "lam":
-        if other < 0.99 * rough.core(kind):
+        if other < 0.99 * rough.core:
             return
         end = critical_coupling(1, "jd", kind=kind, verdicts=False)
     else:
-        if abs(other) < 0.99 * rough.axis(kind):
+        if abs(other) < 0.99 * rough.axis:
             return
         end = critical_coupling(rough.layers, "lam", jd=0.0, kind=kind, width=1e-4, verdicts=False)
     if abs(other) > end.low:
-        what = "S_I* is monotone" if kind == "rm" else "there is no gap"
         given = "jd" if coupling == "lam" else "lam"
         raise OutsideValidityError(
             f"there is no critical {coupling} at {given} = {other:g}, which is beyond the "
-            f"threshold {_middle(end)} at {coupling} = 0: {what} for every {coupling} > 0"
+            f"threshold {_middle(end)} at {coupling} = 0: {rough.boundary.beyond} for every "
+            f"{coupling} > 0"
         )
 
 

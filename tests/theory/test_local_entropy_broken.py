@@ -10,7 +10,8 @@ import sympy
 from rmtheory import Chain, InvalidInputError, NotConvergedError
 from rmtheory.base.gaussian import P
 from rmtheory.cli import run
-from rmtheory.local_entropies.broken import broken_moments, find_saddle
+from rmtheory.local_entropies.broken import find_saddle
+from rmtheory.local_entropies.broken_averages import broken_moments
 from rmtheory.local_entropies.broken_branch import (
     broken_entropy,
     broken_ystar,
@@ -68,7 +69,7 @@ def plain(jd: float, d: float, y: float, qhat1: float, q0: float, qhat0: float) 
 
 @pytest.mark.parametrize("point", POINTS)
 def test_it_is_the_four_fold_integral(point: tuple[float, ...]) -> None:
-    result = broken_moments(*point, 2)
+    result = broken_moments(Chain(1, point[0]), *point[1:], 2)
     values = [result.phi, result.mean_log, result.overlap1, result.overlap0]
     assert values == pytest.approx(plain(*point), abs=3e-7)
 
@@ -76,7 +77,7 @@ def test_it_is_the_four_fold_integral(point: tuple[float, ...]) -> None:
 @pytest.mark.parametrize("point", POINTS)
 def test_the_stated_derivatives_are_those_of_phi(point: tuple[float, ...]) -> None:
     _jd, d, y, qhat1, q0, qhat0 = point
-    result = broken_moments(*point, 2)
+    result = broken_moments(Chain(1, point[0]), *point[1:], 2)
 
     def slope(place: int) -> float:
         step = 1e-4 * point[place]
@@ -84,7 +85,7 @@ def test_the_stated_derivatives_are_those_of_phi(point: tuple[float, ...]) -> No
         for k in (-2, -1, 1, 2):
             moved = list(point)
             moved[place] += k * step
-            values.append(broken_moments(*moved, 2).phi)
+            values.append(broken_moments(Chain(1, moved[0]), *moved[1:], 2).phi)
         a, b, c, e = values
         return (a - 8 * b + 8 * c - e) / (12 * step)
 
@@ -101,7 +102,7 @@ def test_the_stated_derivatives_are_those_of_phi(point: tuple[float, ...]) -> No
 
 def test_without_q0_it_is_the_functional_of_q0_zero() -> None:
     for jd, d, y, qhat1, *_ in POINTS:
-        broken = broken_moments(jd, d, y, qhat1, 0.0, 0.0, 2)
+        broken = broken_moments(Chain(1, jd), d, y, qhat1, 0.0, 0.0, 2)
         known = core_moments(jd, d, y, np.array([qhat1]), 4)
         assert broken.phi == pytest.approx(known.phi, abs=1e-12)
         assert broken.external == pytest.approx(known.external, abs=1e-11)
@@ -113,7 +114,7 @@ def test_at_y_1_it_is_the_replica_symmetric_functional(jd: float) -> None:
     for q0, qhat0 in ((0.3, 0.4), (0.05, 0.01)):
         known = functional(Chain(1, jd), q0, qhat0)
         for d, qhat1 in ((0.1, 0.6), (0.3, 0.45)):
-            broken = broken_moments(jd, d, 1.0, qhat1, q0, qhat0, 2)
+            broken = broken_moments(Chain(1, jd), d, 1.0, qhat1, q0, qhat0, 2)
             assert broken.phi == pytest.approx(float(known.value), abs=1e-11)
             assert broken.overlap0 == pytest.approx(float(known.overlap[0]), abs=1e-11)
             assert broken.force0 == pytest.approx(float(known.force[0]), abs=1e-11)
@@ -122,7 +123,7 @@ def test_at_y_1_it_is_the_replica_symmetric_functional(jd: float) -> None:
 def test_strong_self_coupling_counts_all_configurations() -> None:
     # J -> infinity: P = 1, free spins in the fields h alone.
     d, y, qhat1, qhat0, q0 = 0.2, 3.0, 0.7, 0.3, 0.1
-    result = broken_moments(60.0, d, y, qhat1, q0, qhat0, 2)
+    result = broken_moments(Chain(1, 60.0), d, y, qhat1, q0, qhat0, 2)
     t = np.arange(-14, 14, 0.05)
     w = np.exp(-0.5 * t * t)
     w = w / w.sum()
@@ -200,7 +201,7 @@ def test_at_strong_coupling_the_onset_jumps() -> None:
     assert 0.6 * 0.36 < float(point.q0) < 0.36
     assert float(point.change) < -1e-5
     assert float(point.phi) == pytest.approx(float(symmetric.phi) + float(point.change))
-    assert find_saddle(0.4, 0.22, 40.0, 0.02, 0.07) is None
+    assert find_saddle(Chain(1, 0.4), 0.22, 40.0, 0.02, 0.07) is None
 
 
 def test_beyond_a_finite_distance_y_star_is_not_found() -> None:
@@ -212,8 +213,8 @@ def test_beyond_a_finite_distance_y_star_is_not_found() -> None:
 def test_errors_hold_against_a_finer_rule() -> None:
     for jd, d in ((0.06, 0.24), (0.3, 0.24), (0.2, 0.1)):
         point = broken_ystar(Chain(1, jd), d)
-        at = (jd, d, *(float(x) for x in (point.y, point.qhat1, point.q0, point.qhat0)))
-        finest = broken_moments(*at, 3)
+        at = (d, *(float(x) for x in (point.y, point.qhat1, point.q0, point.qhat0)))
+        finest = broken_moments(Chain(1, jd), *at, 3)
         assert point.phi.contains(finest.phi)
         residual = [finest.overlap1 - finest.q1, finest.overlap0 - finest.q0, finest.external]
         assert np.abs(residual).max() < 1e-7
@@ -221,8 +222,10 @@ def test_errors_hold_against_a_finer_rule() -> None:
 
 
 def test_bad_arguments() -> None:
-    with pytest.raises(InvalidInputError, match="layers must be 1 for the branch q0 > 0"):
-        broken_ystar(Chain(2, 0.1, 0.2), 0.1)
+    with pytest.raises(InvalidInputError, match="layers must be 1 or 2 for the branch q0 > 0"):
+        broken_ystar(Chain(3, 0.1, 0.2), 0.1)
+    with pytest.raises(InvalidInputError, match="lam_left and lam_right must be equal for the br"):
+        broken_ystar(Chain(2, 0.1, 0.2, 0.3), 0.1)
     with pytest.raises(InvalidInputError, match="y must be from 1 to 300"):
         broken_entropy(Chain(1, 0.1), 0.1, 0.5)
     with pytest.raises(InvalidInputError, match="d must be strictly between"):

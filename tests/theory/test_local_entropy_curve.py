@@ -10,7 +10,7 @@ from rmtheory import Chain, InvalidInputError, NotConvergedError, OutsideValidit
 from rmtheory.annealed import entropy_array
 from rmtheory.base.gaussian import P
 from rmtheory.local_entropies import points as results
-from rmtheory.local_entropies.curves import CurveStoppedError, curve
+from rmtheory.local_entropies.curves import CurveStoppedError, Verdict, curve, monotonicity
 from rmtheory.local_entropies.dilute_gas import (
     SmearedGas,
     class_weights,
@@ -21,7 +21,6 @@ from rmtheory.local_entropies.functional import Refined
 from rmtheory.local_entropies.functionals import functional
 from rmtheory.local_entropies.points import ystar
 from rmtheory.local_entropies.solve import CurveTracker, check_physical, count_zeros, follow
-from rmtheory.local_entropies.thresholds import Verdict, monotonicity
 
 pytestmark = pytest.mark.numerical
 

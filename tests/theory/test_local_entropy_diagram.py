@@ -13,7 +13,7 @@ import rmtheory as rt
 from rmtheory import InvalidInputError
 from rmtheory.cli import run
 from rmtheory.local_entropies import diagram as module
-from rmtheory.local_entropies.brackets import Kind
+from rmtheory.local_entropies.boundaries import Kind
 from rmtheory.local_entropies.diagram import (
     BoundaryPoint,
     Request,

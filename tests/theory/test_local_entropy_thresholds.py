@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from rmtheory import Chain, InvalidInputError, NotConvergedError, OutsideValidityError
-from rmtheory.local_entropies import thresholds as critical_module
-from rmtheory.local_entropies.brackets import Seed, bracket
+from rmtheory.local_entropies import boundaries
+from rmtheory.local_entropies.boundaries import KINDS, Gap, RepresentationManifold, Seed
+from rmtheory.local_entropies.curves import Monotonicity, Verdict, monotonicity
 from rmtheory.local_entropies.diagram import (
-    KINDS,
     BoundaryPoint,
     Request,
     boundary_point,
@@ -21,13 +21,7 @@ from rmtheory.local_entropies.diagram import (
     ray,
 )
 from rmtheory.local_entropies.points import ystar
-from rmtheory.local_entropies.thresholds import (
-    Critical,
-    Monotonicity,
-    Verdict,
-    critical_coupling,
-    monotonicity,
-)
+from rmtheory.local_entropies.thresholds import Critical, bracket, critical_coupling
 
 pytestmark = pytest.mark.numerical
 
@@ -92,11 +86,11 @@ def test_the_gap_of_the_core() -> None:
 
 def test_the_bracket_does_not_depend_on_the_guess() -> None:
     for guess in (0.07, 0.08):
-        found = bracket(lambda x: Chain(1, x), "rm", guess, 1e-6, 1e-11)
+        found = bracket(lambda x: Chain(1, x), RepresentationManifold(), guess, 1e-6, 1e-11)
         assert found.low < CORE_RM < found.high
         assert found.value == pytest.approx(CORE_RM, abs=1e-7)
     seed = found.seed
-    again = bracket(lambda x: Chain(1, x), "rm", 0.0735, 1e-6, 1e-11, seed)
+    again = bracket(lambda x: Chain(1, x), RepresentationManifold(), 0.0735, 1e-6, 1e-11, seed)
     assert again.low < CORE_RM < again.high
     assert seed.rate > 0
 
@@ -110,13 +104,13 @@ def test_a_bracket_says_whether_its_curves_were_judged() -> None:
 
 
 def test_verdicts_that_are_not_opposite_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    judge = critical_module.monotonicity
+    judge = boundaries.monotonicity
 
     def undecided(chain: Chain, **options: Any) -> Monotonicity:
         return replace(judge(chain, **options), verdict=Verdict.UNDECIDED)
 
-    monkeypatch.setattr(critical_module, "monotonicity", undecided)
-    with pytest.raises(NotConvergedError, match=r"verdicts at jd = 0\.07.* undecided and und"):
+    monkeypatch.setattr(boundaries, "monotonicity", undecided)
+    with pytest.raises(NotConvergedError, match=r"verdicts on .*0\.07.* undecided and und"):
         critical_coupling(1, "jd", width=1e-4)
 
 
@@ -145,7 +139,7 @@ def test_verdicts_at_a_small_self_coupling() -> None:
 
 
 def test_a_known_negative_slope_settles_the_verdict() -> None:
-    found = bracket(lambda x: Chain(1, x), "rm", 0.0731, 1e-6, 1e-11)
+    found = bracket(lambda x: Chain(1, x), RepresentationManifold(), 0.0731, 1e-6, 1e-11)
     result = monotonicity(Chain(1, found.low), dip=found.at_low)
     assert result.verdict is Verdict.NOT_MONOTONE
     assert result.d_join is None
@@ -172,6 +166,7 @@ def test_a_refusal_prints_the_digits_it_has() -> None:
         ({"layers": 2, "coupling": "lam"}, "jd must be given when lam is sought"),
         ({"layers": 2, "coupling": "lam", "jd": -0.1}, "jd must be at least 0"),
         ({"layers": 2, "coupling": "mu", "jd": 0.1}, "coupling must be jd or lam"),
+        ({"layers": 1, "coupling": "jd", "kind": "mu"}, "kind must be rm or gap"),
     ],
 )
 def test_bad_arguments(arguments: dict[str, object], message: str) -> None:
@@ -256,7 +251,7 @@ def test_a_distant_neighbour_does_no_harm() -> None:
 
 def test_seeds_carry_over_between_couplings() -> None:
     """A seed for another number of unknowns is not used."""
-    found = bracket(lambda x: Chain(1, x), "gap", 0.06, 1e-5, 1e-10, Seed(0.0159, 4.66, (0.1, 0.2)))
+    found = bracket(lambda x: Chain(1, x), Gap(), 0.06, 1e-5, 1e-10, Seed(0.0159, 4.66, (0.1, 0.2)))
     assert found.low < CORE_GAP < found.high
 
 
