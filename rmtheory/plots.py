@@ -44,9 +44,21 @@ def plot_curve(data: xr.Dataset, chain: Chain, path: Path) -> None:
     if limit is not None:
         left.plot(*limit, "k--", lw=1.2, zorder=3, label=r"limit $d \to 0$")
     left.set(xscale="log", xlabel="$d$", ylabel=r"$S_I^*$ (nat per neuron)")
-    right.loglog(data.d, data.y_star, "o-", ms=3)
+    bound = (
+        data.y_star_is_bound.values if "y_star_is_bound" in data else np.zeros(data.d.size, bool)
+    )
+    known = data.isel(d=~bound)
+    right.loglog(known.d, known.y_star, "o-", ms=3)
+    if bound.any():  # y* is anywhere above
+        above = data.isel(d=bound)
+        right.plot(above.d, above.y_star, "^", ms=4, color="C2", label="$y^*$ is larger")
+        right.legend()
     right.set(xlabel="$d$", ylabel="$y^*$")
+    # Where M0 was not computed it says neither.
     unstable = data.isel(d=data.q0_stability.values <= 0) if "q0_stability" in data else None
+    unknown = data.isel(d=np.isnan(data.q0_stability.values)) if "q0_stability" in data else None
+    if unknown is not None and unknown.sizes["d"]:
+        left.plot(unknown.d, unknown.internal, "x", ms=4, color="C0", label="$M_0$ not computed")
     if unstable is not None and unstable.sizes["d"]:
         for axes, values in ((left, unstable.internal), (right, unstable.y_star)):
             axes.plot(

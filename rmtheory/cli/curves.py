@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,23 +30,33 @@ def curve(
     points: Annotated[
         str, typer.Option("--points", metavar="COUNT", help="Number of distances.")
     ] = "40",
+    d: Annotated[
+        str | None,
+        typer.Option("--d", metavar="LOW:HIGH:COUNT", help="The three options above in one."),
+    ] = None,
     out: io.DataOption = None,
     plot: io.PictureOption = None,
 ) -> None:
     """Follow y*(d) from d-max to d-min, geometrically spaced, and store it with its errors.
 
-    Where the continuation is lost, the points before are stored all the same.
+    Finished points are kept in the folder OUT.parts until all are done: run again, it goes on.
+    If OUT already holds this curve, it is only drawn. Where the continuation is lost, the points
+    before are stored all the same.
 
     Example: rmtheory curve --layers 2 --jd 0 --lam .45 --points 12 --out curve.nc --plot curve.png
     """
-    import numpy as np
-
     from rmtheory.local_entropies.curves import CurveStoppedError
-    from rmtheory.local_entropies.curves import curve as follow
     from rmtheory.local_entropies.points import distance
-    from rmtheory.runtime import netcdf, provenance
+    from rmtheory.local_entropies.stored_curves import (
+        CurveRequest,
+        curve_store,
+        finished_points,
+        stored_curve,
+    )
 
     chain = model.chain()
+    if d is not None:
+        d_min, d_max, points = _range(d)
     low, high = float(distance(d_min, "d_min")), float(distance(d_max, "d_max"))
     count = checks.integer("points", points, 2, 10_000)
     if low >= high:
@@ -55,27 +64,24 @@ def curve(
     target = Path(required("out", None if out is None else str(out)))
     check_folder("out", target)
     check_picture(plot, target)
-    parameters = {**chain.parameters(), "d_min": low, "d_max": high, "points": count}
-    begun = time.perf_counter()
-
-    def write(data: Any, complete: bool) -> None:
-        attributes = provenance.attributes(
-            {**parameters, "complete": complete}, wall_time=time.perf_counter() - begun
-        )
-        netcdf.save(data.assign_attrs(attributes), target)
-
+    request = CurveRequest(chain, low, high, count)
     with (
-        if_interrupted(lambda: f"nothing is written to {target}"),
-        counting(f"{chain}", count) as progress,
+        if_interrupted(
+            lambda: curve_store(target).kept(
+                f"{len(finished_points(request, target))} of {count} points"
+            )
+        ),
+        counting(f"{chain}", count, None) as progress,
     ):
         try:
-            data = follow(chain, np.geomspace(low, high, count).tolist(), on_point=progress)
+            result = stored_curve(request, target, on_begin=progress, on_point=progress, note=_say)
         except CurveStoppedError as stopped:
-            write(stopped.solved, complete=False)
             kept = f"{counted(stopped.solved.sizes['d'], 'point')} of {count} are in {target}"
             raise NotConvergedError(f"{stopped}; {kept}") from stopped
+    data = result.data
+    if not result.computed:
+        _say(f"{target} holds this curve already, nothing is computed")
     lost = _q0_lost(chain, data)
-    write(data.assign_attrs(q0_lost_at=lost), complete=True)
     if plot is not None:
         from rmtheory.plots import plot_curve
 
@@ -83,6 +89,19 @@ def curve(
     typer.echo(f"{count} points of {chain} in {target}" + (f" and {plot}" if plot else ""))
     if "q0_stability" in data:
         typer.echo(f"distance at which the saddle q0 = 0 loses its stability: {lost}")
+
+
+def _range(text: str) -> tuple[str, str, str]:
+    """Return LOW, HIGH and COUNT."""
+    parts = text.split(":")
+    if len(parts) != 3:
+        raise InvalidInputError("d", text, "LOW:HIGH:COUNT, as .0001:.45:40")
+    low, high, count = parts
+    return low, high, count
+
+
+def _say(sentence: str) -> None:
+    typer.echo(f"rmtheory: {sentence}", err=True)
 
 
 def _q0_lost(chain: Chain, data: Any) -> str:

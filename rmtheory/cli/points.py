@@ -44,6 +44,8 @@ _MEANING = {
     "q0_stability": "M0: the saddle q0 = 0 is stable where it is positive",
     "y_star": "largest y with S_E >= 0",
     "slope": "dS_I*/dd per neuron; its sign decides monotonicity",
+    "y_star_above": "lower bound of y*: S_E > 0 there, and S_I* is known all the same",
+    "qhat_below": "conjugate overlaps there, upper bounds of those at y*",
     "residual": "largest residual of the equations solved",
 }
 
@@ -59,6 +61,7 @@ _MEANING_BROKEN = {
     "change": "phi, or S_I* at y*, minus that of q0 = 0",
     "residual": "largest residual of the equations solved",
     "q0_stability": "M0: the saddle q0 = 0 is stable where it is positive",
+    "replicon": "this saddle is unstable against further breaking where it is negative",
 }
 
 
@@ -160,10 +163,13 @@ def ystar(
     if point.q0_stability is not None:
         quantities["q0_stability"] = point.q0_stability
     parameters = {**chain.parameters(), "d": _exact("d", d)}
-    meaning = _MEANING
     if point.y_star_is_bound:
-        meaning = {**_MEANING, "y_star": "lower bound of y*: S_E > 0 there, and S_I* is known"}
-    io.Report(f"y* of {chain} at d = {d}", parameters, quantities, meaning).show(json, out)
+        # Not y* with an error: only its size is known.
+        bounds = {"y_star_above": f"{float(point.y_star):.6g}"}
+        bounds["qhat_below"] = ", ".join(f"{float(q):.6g}" for q in point.qhat)
+        kept = {name: value for name, value in quantities.items() if name not in ("y_star", "qhat")}
+        quantities = {**bounds, **kept}
+    io.Report(f"y* of {chain} at d = {d}", parameters, quantities, _MEANING).show(json, out)
 
 
 def required(argument: str, text: str | None) -> str:
@@ -208,4 +214,5 @@ def _report(
             point.residual, point.residual, Tier.ESTIMATED, "largest residual; it should be 0"
         )
     quantities["q0_stability"] = point.q0_stability
+    quantities["replicon"] = point.replicon
     return io.Report(title, parameters, quantities, _MEANING_BROKEN)

@@ -51,6 +51,8 @@ def curve(
     distances: Sequence[float],
     *,
     on_point: Callable[[int], None] | None = None,
+    known: Sequence[YStar] = (),
+    on_solved: Callable[[YStar], None] | None = None,
 ) -> xr.Dataset:
     """Follow y*(d) through all `distances`.
 
@@ -62,6 +64,10 @@ def curve(
         Distances in (0, 1/2), in any order.
     on_point : callable, optional
         Called with the number of points solved so far.
+    known : sequence of YStar, optional
+        Points solved earlier, which are not solved again.
+    on_solved : callable, optional
+        Called with every point that was solved now.
 
     Returns
     -------
@@ -89,8 +95,15 @@ def curve(
     model = functional(chain)
     tracker = CurveTracker(model)
     points: list[YStar] = []
+    earlier = {point.d: point for point in known}
     # From the far end to d = 0: the continuation starts where Newton is safe.
     for d in sorted(map(float, distances), reverse=True):
+        if d in earlier:
+            points.append(earlier[d])
+            if not points[-1].y_star_is_bound:
+                qhat = np.array([float(q) for q in points[-1].qhat])
+                tracker.add(d, float(points[-1].y_star), qhat[: model.unknowns])
+            continue
         try:
             # Scanning for other zeros of S_E costs little where evaluations are fast and y* is
             # moderate; otherwise it is done at the far end.
@@ -101,6 +114,8 @@ def curve(
             if isinstance(problem, InvalidInputError) or not points:
                 raise
             raise CurveStoppedError(str(problem), as_dataset(chain, points)) from problem
+        if on_solved is not None:
+            on_solved(points[-1])
         if on_point is not None:
             on_point(len(points))
     return as_dataset(chain, points)
@@ -122,8 +137,9 @@ def as_dataset(chain: Chain, points: Sequence[YStar]) -> xr.Dataset:
     store("slope", "dS_I*/dd per neuron", [p.slope for p in points])
     bound = np.array([p.y_star_is_bound for p in points])
     if bound.any():
-        meaning = "whether y_star is a lower bound: S_E > 0 there"
+        meaning = "whether y_star is a lower bound, whose error is infinite: S_E > 0 there"
         data["y_star_is_bound"] = (("d",), bound, {"long_name": meaning})
+        data["y_star_error"][1][bound] = np.inf
     q0 = [p.q0_stability for p in points]
     if any(stability is not None for stability in q0):  # one layer or two
         # Not computed where y* is out of reach.

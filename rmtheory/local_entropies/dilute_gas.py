@@ -68,6 +68,7 @@ from rmtheory.base.chain import Chain
 from rmtheory.base.errors import InvalidInputError, NotConvergedError, OutsideValidityError
 from rmtheory.base.estimate import Estimate
 from rmtheory.base.gaussian import Array, P, n
+from rmtheory.local_entropies.deep_gas import DeepGasSolver, find_deep_gas
 from rmtheory.local_entropies.quadrature import STEPS, Nodes, field_nodes
 
 # Sharp windows: the limit d -> 0.
@@ -288,22 +289,23 @@ _ACCURACY, _LARGEST_STEP, _MOST_STEPS = 1e-11, 0.7, 40
 
 #: Second order in units of qhat times the first. It was 1.1 at most for one layer and two, J_D
 #: from .005 to .3 and qhat below .2.
-_SECOND_ORDER = 3.0
+SECOND_ORDER = 3.0
 
 #: Relative error of the slope by the rule in x; 5e-6 was found against finer steps.
 _RULE = 2e-5
 
-#: Distance down to which the gas is followed: its y* is 1e6 there and more.
-_SHARP = 1e-7
+#: Distance down to which the gas is followed at most and at least, and in between in units of
+#: J_D^2: windows are sharp where 2 d log y << J_D^2.
+_LARGEST_SHARP, _LEAST_SHARP, _SHARP = 1e-7, 1e-11, 1e-3
 
-#: Least ratio of two distances on the way there.
-_LEAST_RATIO = 1.02
+#: Ratio of two distances on the way there, at most, and at least where Newton fails.
+_RATIO, _LEAST_RATIO = 2.0, 1.02
 
 #: Relative step of the difference that gives the slope of the first order.
 _DIFFERENCE = 0.01
 
 #: Largest qhat, and share of flipped spins rho, at which flips are called dilute.
-_MOST_QHAT, _MOST_RHO = 0.25, 1 / 16
+MOST_QHAT, MOST_RHO = 0.25, 1 / 16
 
 
 @dataclass(frozen=True)
@@ -319,8 +321,10 @@ class SmearedGas:
     #: Slope dS_I*/dd, and what the first order adds to it, None where it was left out.
     slope: float
     slope_correction: float | None
-    #: log rho_l; a single one where all layers are alike.
+    #: log rho_l; a single one where all layers are alike, those of half a deep chain.
     log_rho: tuple[float, ...]
+    #: Error of S_I* by the rule in x and the grid of messages.
+    rule_error: float = 0.0
 
     @property
     def qhat(self) -> float:
@@ -330,12 +334,12 @@ class SmearedGas:
     @property
     def dilute(self) -> bool:
         """Whether flips are rare and the expansion in qhat makes sense."""
-        return self.qhat < _MOST_QHAT and max(self.log_rho) < math.log(_MOST_RHO)
+        return self.qhat < MOST_QHAT and max(self.log_rho) < math.log(MOST_RHO)
 
     @property
     def error(self) -> float:
-        """Error of S_I*: the second order in qhat."""
-        return _SECOND_ORDER * self.qhat * abs(self.correction)
+        """Error of S_I*: the second order in qhat, and the rule."""
+        return SECOND_ORDER * self.qhat * abs(self.correction) + self.rule_error
 
     @property
     def slope_error(self) -> float:
@@ -358,12 +362,12 @@ class SmearedGas:
     def rises(self) -> bool:
         """Whether the slope of the gas is positive beyond its error from here down to d = 0.
 
-        It is followed to a distance at which the windows are sharp for all couplings of interest;
-        below, it grows like log(1/d).
+        It is followed to a distance at which the windows are sharp; below, it grows like log(1/d).
         """
-        gas, before, ratio = self, None, 2.0
+        gas, before, ratio = self, None, _RATIO
+        end = _sharp_distance(self.chain)
         while gas.slope > gas.slope_error:
-            if gas.d < _SHARP:
+            if gas.d < end:
                 return True
             try:
                 start = gas._ahead(before, math.log(ratio))
@@ -373,7 +377,7 @@ class SmearedGas:
                 if ratio < _LEAST_RATIO:
                     return False
                 continue
-            before, gas, ratio = gas, after, min(4.0, ratio**1.5)
+            before, gas, ratio = gas, after, min(_RATIO, ratio**1.5)
         return False
 
     def _ahead(self, before: SmearedGas | None, ahead: float) -> tuple[float, Array]:
@@ -387,17 +391,27 @@ class SmearedGas:
         return math.exp(moved), log_rho + share * (log_rho - np.array(before.log_rho))
 
 
+def _sharp_distance(chain: Chain) -> float:
+    """Return the distance at which a gas is as good as one with sharp windows.
+
+    At J_D = 0 no spin flips alone, and windows are those of pairs, of the width of lambda.
+    """
+    width = chain.jd or min(abs(chain.lam_left), abs(chain.lam_right))
+    return min(_LARGEST_SHARP, max(_LEAST_SHARP, _SHARP * width**2))
+
+
 def smeared_gas(chain: Chain, d: float, start: tuple[float, Array] | None = None) -> SmearedGas:
-    """Solve the gas with smeared windows at distance `d`, for one layer or two.
+    """Solve the gas with smeared windows at distance `d`.
 
     Parameters
     ----------
     chain : Chain
-        One layer or two.
+        Any number of layers.
     d : float
         A distance at which flips are dilute.
     start : (y, log rho), optional
-        A guess; otherwise the limit d -> 0 is followed from smaller distances.
+        A guess; otherwise the limit d -> 0 is followed from smaller distances, and for three
+        layers or more y is searched for.
 
     Examples
     --------
@@ -420,6 +434,23 @@ def smeared_gas(chain: Chain, d: float, start: tuple[float, Array] | None = None
 
 def _leading_order(chain: Chain, d: float, y: float, log_rho: Array) -> SmearedGas:
     """Solve the gas from a guess; S_I* to first order in qhat, the slope to leading order."""
+    solve = _few_layers if chain.layers <= 2 else _many_layers
+    return solve(chain, d, y, log_rho)
+
+
+def _many_layers(chain: Chain, d: float, y: float, log_rho: Array) -> SmearedGas:
+    """Three layers or more, by messages; the guess may have a rho for every layer."""
+    solver = DeepGasSolver(chain, d)
+    gas = solver.ystar(y, np.asarray(log_rho)[: solver.fold.size])
+    slope, changed = solver.slope(gas), solver.finer(gas)
+    kept = tuple(map(float, gas.log_rho))
+    return SmearedGas(
+        chain, d, gas.y, gas.phi + gas.correction, gas.correction, slope, None, kept, changed
+    )
+
+
+def _few_layers(chain: Chain, d: float, y: float, log_rho: Array) -> SmearedGas:
+    """One layer or two: all fields at once."""
     y, log_rho = _solve(chain, d, y, log_rho)
     columns = _columns_of(chain, d, y, log_rho)
     layers = chain.finite_layers
@@ -440,6 +471,13 @@ def _first_order(columns: _Columns, y: float, log_rho: Array) -> float:
 
 def _from_the_limit(chain: Chain, d: float) -> tuple[float, Array]:
     """Follow the gas to `d` from a distance so small that the windows are sharp."""
+    if chain.layers > 2:
+        gas, bound = find_deep_gas(chain, d)
+        if bound:
+            raise OutsideValidityError(
+                f"in {chain} every move can be allowed at once: y* is not of order 1/d"
+            )
+        return gas.y, gas.log_rho
     limit = small_distance(chain, d)
     guess = math.log(limit.y_star), np.array(limit.log_rho)
     try:

@@ -6,15 +6,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rmtheory.base import checks
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import InvalidInputError, NotConvergedError
 from rmtheory.base.estimate import Estimate, Tier
 from rmtheory.base.gaussian import Array
+from rmtheory.local_entropies.deep_gas import DeepGasSolver, find_deep_gas
+from rmtheory.local_entropies.dilute_gas import MOST_QHAT, MOST_RHO, SECOND_ORDER
 from rmtheory.local_entropies.functional import Functional, Refined
 from rmtheory.local_entropies.functionals import functional
 from rmtheory.local_entropies.precise import precise_point, precise_ystar
@@ -25,6 +28,9 @@ from rmtheory.local_entropies.solve import (
     guess_qhat,
     refine_saddle,
 )
+
+if TYPE_CHECKING:
+    from scipy.interpolate import KroghInterpolator
 
 Method = Literal["integral", "replicated"]
 
@@ -57,11 +63,12 @@ class YStar:
 
     chain: Chain
     d: float
-    #: Where `y_star_is_bound`, a y up to which S_E > 0.
+    #: Where `y_star_is_bound`, a y up to which S_E > 0, with an error as large as itself.
     y_star: Estimate
     internal: Estimate
     #: dS_I*/dd by the envelope theorem.
     slope: Estimate
+    #: Where `y_star_is_bound`, those at `y_star`, upper bounds with errors as large as themselves.
     qhat: tuple[Estimate, ...]
     #: Largest residual of <m_l^2> = q1 and S_E = 0.
     residual: float
@@ -173,11 +180,11 @@ def ystar(
     except NotConvergedError as problem:
         if precise:
             raise
-        beyond = _extrapolated if model.plateau_y == math.inf else _unbounded
-        answer = beyond(model, float(exact_d))
-        if answer is None:
-            raise problem from None
-        return answer
+        for other in (_extrapolated, _diluted) if model.plateau_y == math.inf else (_unbounded,):
+            answer = other(model, float(exact_d))
+            if answer is not None:
+                return answer
+        raise problem from None
     if check_zeros:
         zeros = count_zeros(model, solved.moments, model.zeros_reach(solved.moments.y))
         if zeros != 1:
@@ -254,10 +261,10 @@ def _unbounded(model: Functional, d: float) -> YStar | None:
     return YStar(
         model.chain,
         d,
-        Estimate(here.y, 0.0, Tier.ESTIMATED, f"lower bound of y*: S_E > 0 there, {model.label}"),
+        _lower_bound(here.y, model.label),
         model.estimate(here.internal, solved[-1].internal_error + left),
         model.estimate(here.slope, slope_error),
-        _conjugates(model, solved[-1]),
+        _upper_bounds(model.spread(here.qhat), model.label),
         solved[-1].residual,
         None,
         y_star_is_bound=True,
@@ -293,12 +300,12 @@ def _extrapolated(model: Functional, d: float) -> YStar | None:
 
     full = _at_least_phi(solved)
     parts = [_at_least_phi(solved[1:]), _at_least_phi(solved[:-1])]
-    own = max(point.phi_error for point in solved)
+    own = _noise(solved, full[0])
     last = solved[-1].moments
     # The tails of the fields, felt at log y = O(J_D^2/4d), are no power of 1/y: far from the y
     # computed the polynomial may be wrong by a part of what it adds.
     far = (1 - last.y * full[0]) ** 2
-    internal_error = max(abs(part[1] - full[1]) for part in parts) + 3 * own
+    internal_error = max(abs(part[1] - full[1]) for part in parts) + own
     internal_error += 0.5 * far * abs(last.phi - full[1])
     if internal_error > _MOST_UNCERTAIN * abs(full[1]) or full[1] > math.log(2.0):
         return None
@@ -310,29 +317,85 @@ def _extrapolated(model: Functional, d: float) -> YStar | None:
     # Without a zero of S_E at finite y, y* is only known to be larger than the y computed.
     bound = full[0] == 0 or any(part[0] == 0 for part in parts)
     if bound:
-        y_star = Estimate(last.y, 0.0, Tier.ESTIMATED, f"lower bound of y*: S_E > 0 there, {label}")
+        y_star = _lower_bound(last.y, label)
+        conjugates = _upper_bounds(model.spread(last.qhat), label)
     else:
         y_error = max(abs(1 / part[0] - 1 / full[0]) for part in parts)
         y_star = Estimate(1 / full[0], y_error, Tier.ESTIMATED, label)
-    # qhat falls like 1/y.
-    ratio = last.y / float(y_star)
-    conjugates = tuple(
-        Estimate(float(q), abs(1 - ratio) * float(q), Tier.ESTIMATED, label)
-        for q in model.spread(last.qhat) * ratio
-    )
+        # qhat falls like 1/y.
+        ratio = last.y / float(y_star)
+        conjugates = tuple(
+            Estimate(float(q), abs(1 - ratio) * float(q), Tier.ESTIMATED, label)
+            for q in model.spread(last.qhat) * ratio
+        )
     return YStar(
         model.chain,
         d,
         y_star,
         Estimate(full[1], internal_error, Tier.ESTIMATED, label),
         Estimate(full[2], slope_error, Tier.ESTIMATED, label),
-        tuple(
-            Estimate(float(q), abs(1 - ratio) * float(q), Tier.ESTIMATED, label) for q in conjugates
-        ),
+        conjugates,
         max(point.residual for point in solved),
         None,
         y_star_is_bound=bound,
     )
+
+
+def _diluted(model: Functional, d: float) -> YStar | None:
+    r"""Return what the dilute gas of flips says; None where flips are not dilute.
+
+    Where S_E > 0 up to y rho = 8 every flip may be allowed at once: S_I* is then known to S_E/y,
+    as in :func:`_unbounded`.
+    """
+    chain = model.chain
+    try:
+        gas, bound = find_deep_gas(chain, d)
+        solver = DeepGasSolver(chain, d)
+        slope, rule = solver.slope(gas), solver.finer(gas)
+    except NotConvergedError:
+        return None
+    log_rho = solver.spread(gas.log_rho)
+    qhat = -log_rho / (2 * gas.y)
+    label = "dilute gas of flips to first order in qhat"
+    error = SECOND_ORDER * float(qhat.max()) * abs(gas.correction) + rule
+    internal = gas.phi + gas.correction
+    slope_error = 3 * abs(gas.correction) / d + 1e-4 * abs(slope)
+    if bound:
+        left = gas.external / gas.y
+        internal, error = internal - left, error + left
+        slope_error += left / d
+    flips_dilute = float(qhat.max()) < MOST_QHAT and float(log_rho.max()) < math.log(MOST_RHO)
+    if not flips_dilute or error > _MOST_UNCERTAIN * abs(internal):
+        return None
+    # The first order moves S_E by about y times what it adds to phi.
+    moved = 2 * gas.softness * gas.layers * gas.y * abs(gas.correction)
+    y_error = gas.y * (moved + 1e-4)
+    return YStar(
+        chain,
+        d,
+        _lower_bound(gas.y, label) if bound else Estimate(gas.y, y_error, Tier.ESTIMATED, label),
+        Estimate(internal, error, Tier.ESTIMATED, label),
+        Estimate(slope, slope_error, Tier.ESTIMATED, label),
+        _upper_bounds(qhat, label)
+        if bound
+        else tuple(
+            Estimate(float(q), float(q) * y_error / gas.y, Tier.ESTIMATED, label) for q in qhat
+        ),
+        abs(gas.external) if not bound else 0.0,
+        None,
+        y_star_is_bound=bound,
+    )
+
+
+def _lower_bound(y: float, label: str) -> Estimate:
+    """Return a y that y* exceeds; nothing else is known of y*."""
+    return Estimate(y, y, Tier.ESTIMATED, f"lower bound of y*: S_E > 0 there, {label}")
+
+
+def _upper_bounds(qhat: Array, label: str) -> tuple[Estimate, ...]:
+    """Return the qhat at a lower bound of y*: they fall like 1/y."""
+    method = f"upper bound of qhat at y*, {label}"
+    return tuple(Estimate(float(q), float(q), Tier.ESTIMATED, method) for q in qhat)
 
 
 def _at_least_phi(solved: Sequence[Refined]) -> tuple[float, float, float]:
@@ -341,8 +404,7 @@ def _at_least_phi(solved: Sequence[Refined]) -> tuple[float, float, float]:
 
     moments = [point.moments for point in solved][::-1]
     u = np.array([1 / m.y for m in moments])
-    both = np.array([value for m in moments for value in (m.phi, m.external)])
-    phi = KroghInterpolator(np.repeat(u, 2), both)
+    phi = _hermite(u, [(m.phi, m.external) for m in moments])
     slope = KroghInterpolator(u, [m.slope for m in moments])
     # From the known end towards u = 0, to the first zero of S_E.
     grid = np.linspace(u[0], 0.0, 401)
@@ -354,6 +416,24 @@ def _at_least_phi(solved: Sequence[Refined]) -> tuple[float, float, float]:
     share = external[k - 1] / (external[k - 1] - external[k])
     least = float(grid[k - 1] + share * (grid[k] - grid[k - 1]))
     return least, float(phi(least)), float(slope(least))
+
+
+def _hermite(u: ArrayLike, values: ArrayLike) -> KroghInterpolator:
+    """Return the polynomial with given values and slopes at u = 1/y."""
+    from scipy.interpolate import KroghInterpolator
+
+    return KroghInterpolator(np.repeat(u, 2), np.ravel(values))
+
+
+def _noise(solved: Sequence[Refined], u: float) -> float:
+    """Errors of all phi and S_E, amplified by the polynomial at `u`."""
+    total, places = 0.0, [1 / point.moments.y for point in solved]
+    for k, point in enumerate(solved):
+        for name, error in (("phi", point.phi_error), ("external", point.external_error)):
+            values = np.zeros((len(solved), 2))
+            values[k, ("phi", "external").index(name)] = error
+            total += abs(float(_hermite(places, values)(u)))
+    return total
 
 
 def distance(d: checks.RealLike, argument: str = "d") -> Fraction:

@@ -44,6 +44,7 @@ MANIFESTS = {
     "run.json": "a training run",
     "sweep.json": "a sweep",
     "request.json": "points of a phase diagram",
+    "curve.json": "points of a curve",
 }
 
 #: Name of the file that is locked. It is never read, and stays.

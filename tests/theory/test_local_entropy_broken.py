@@ -225,7 +225,7 @@ def test_bad_arguments() -> None:
     with pytest.raises(InvalidInputError, match="layers must be 1 or 2 for the branch q0 > 0"):
         broken_ystar(Chain(3, 0.1, 0.2), 0.1)
     with pytest.raises(InvalidInputError, match="lam_left and lam_right must be equal for the br"):
-        broken_ystar(Chain(2, 0.1, 0.2, 0.3), 0.1)
+        broken_ystar(Chain(2, 0.1, lam_left=0.2, lam_right=0.3), 0.1)
     with pytest.raises(InvalidInputError, match="y must be from 1 to 300"):
         broken_entropy(Chain(1, 0.1), 0.1, 0.5)
     with pytest.raises(InvalidInputError, match="d must be strictly between"):
