@@ -39,7 +39,7 @@ import numpy as np
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import InvalidInputError, NotConvergedError
 from rmtheory.base.gaussian import Array, P, log_P, n, r
-from rmtheory.local_entropies.pair import FIRST, SECOND, one_thread
+from rmtheory.local_entropies.pair_sites import FIRST, SECOND, one_thread
 from rmtheory.local_entropies.quadrature import REACH, STEPS, check_size, field_step
 from rmtheory.replica.symmetric import midpoints
 

@@ -44,11 +44,14 @@ from rmtheory.local_entropies.transfer_steps import cardinal, points
 #: box.
 _NEGLIGIBLE, _OUTSIDE = -45.0, 20.0
 
+#: Far from the windows P underflows; what is there weighs nothing.
+_LEAST = 1e-200
+
 #: Rows handled at once times nodes.
 _BLOCK = 1 << 12
 
-#: Step of the rule in x by level.
-_FIELD_STEP = (0.7, 0.5)
+#: Step of the rule in x by level. What it misses of log Z is divided by y.
+_FIELD_STEP = (0.9, 0.6)
 
 _FLIPS = (0, 1)
 
@@ -79,7 +82,7 @@ class GasGrid:
         more = (0, 2)[self.level]
         single = self.y * self.rho * self.largest
         double = single * self.rho * self.largest
-        n = min(22, math.ceil(5 + more + 0.35 * single + 1.6 * math.sqrt(single)))
+        n = min(22, math.ceil(4 + more + 0.35 * single + 1.6 * math.sqrt(single)))
         return n, n, min(14, math.ceil(2 + more / 2 + 0.35 * double + 1.6 * math.sqrt(double)))
 
     @property
@@ -104,7 +107,7 @@ class GasGrid:
             for b in (-1, 0, 1)
         }
         # P^y changes over sigma/u at u sigma below an edge, where u^2 = 2 log y.
-        step = _FIELD_STEP[self.level] * min(1.0, 2.0 / math.log(max(self.y, 2.0)))
+        step = _FIELD_STEP[self.level] * min(1.0, 2.6 / math.log(max(self.y, 2.0)))
         nodes = field_nodes(1 - 2 * self.d, tuple(sorted(ends)), step)
         best = self.y * log_P(
             (chain.jd + abs(chain.lam_left) + abs(chain.lam_right) + nodes.at) / sigma
@@ -181,10 +184,9 @@ class GasChain:
         rows = []
         for behind in (1, -1):
             p = self._factors(0, behind)
-            norm = p[0, 0, 0]
-            ratios = [p[0, c, b] / np.maximum(norm, 1e-300) for c, b in ((0, 1), (1, 0), (1, 1))]
-            with np.errstate(divide="ignore"):
-                weight = np.exp(y * np.log(norm) + self._log_weight)
+            norm = np.maximum(p[0, 0, 0], _LEAST)
+            ratios = [p[0, c, b] / norm for c, b in ((0, 1), (1, 0), (1, 1))]
+            weight = np.exp(y * np.log(norm) + self._log_weight)
             rows.append(weight @ self.grid.basis(ratios))
         return np.concatenate(rows)
 
@@ -212,7 +214,7 @@ class GasChain:
                 for start in range(0, size, step):
                     rows = slice(start, min(start + step, size))
                     f1, f2, f3 = first[rows], rho * second[rows], rho * third[rows]
-                    norm = p[0, 0, 0] + f2 * p[1, 0, 0]
+                    norm = np.maximum(p[0, 0, 0] + f2 * p[1, 0, 0], _LEAST)
                     one, two, three = (
                         self.grid.cardinal(part / norm, k)
                         for k, part in enumerate(
@@ -246,6 +248,7 @@ class GasChain:
                 + before_rho * second * p[1, 0, 0]
                 + rho * (first * p[0, 1, 0] + before_rho * third * p[1, 1, 0])
             )
+            b = np.maximum(b, _LEAST)
             columns.append(np.exp(y * np.log(b) + self._log_weight).sum(axis=1))
         return np.concatenate(columns)
 
@@ -272,7 +275,7 @@ class GasChain:
 _STEP, _WIDE = 3e-4, 0.02
 
 #: Relative step of the difference in d.
-_STEP_D = 1e-3
+_STEP_D = 1e-2
 
 #: Newton's method: accuracy, most steps, largest step of a logarithm, and the step below which
 #: mixed derivatives are kept.
@@ -346,13 +349,13 @@ class DeepGasSolver:
             return log_rho
         return np.concatenate([log_rho, log_rho[: self._layers - len(log_rho)][::-1]])
 
-    def at(self, y: float, log_rho: Array) -> DeepGas:
+    def at(self, y: float, log_rho: Array, accuracy: float = _ACCURACY) -> DeepGas:
         """Solve for rho at given y."""
-        return self._newton(y, log_rho, fixed=True)
+        return self._newton(y, log_rho, True, accuracy)
 
     def ystar(self, y: float, log_rho: Array) -> DeepGas:
         """Solve for rho and y*."""
-        return self._newton(y, log_rho, fixed=False)
+        return self._newton(y, log_rho, False, _ACCURACY)
 
     def slope(self, gas: DeepGas) -> float:
         """Return d phi/dd at fixed y and rho, per neuron: the envelope slope."""
@@ -385,7 +388,7 @@ class DeepGasSolver:
                 return
         self._grid = GasChain(GasGrid(self.chain, self.d, y, largest, self.level))
 
-    def _newton(self, y: float, log_rho: Array, fixed: bool) -> DeepGas:
+    def _newton(self, y: float, log_rho: Array, fixed: bool, accuracy: float) -> DeepGas:
         log_rho = np.array(log_rho, dtype=float)
         kept: Array | None = None
         largest = math.inf
@@ -411,7 +414,7 @@ class DeepGasSolver:
             largest = float(np.abs(step).max())
             if not math.isfinite(largest):
                 break
-            if largest < _ACCURACY:
+            if largest < accuracy:
                 curved = self._curved(y, log_rho, value)
                 if fixed:
                     gradient[0] = self._by_log_y(y, log_rho)
@@ -498,26 +501,31 @@ class DeepGasSolver:
 _GROWTH = 1.8
 
 #: y rho from which on y* is not searched for: S_I* is known to a part of S_E/y.
-_BEYOND = 8.0
+_BEYOND = 4.0
+
+#: Accuracy of log rho on the way: phi is stationary in it.
+_ROUGH = 3e-3
 
 
 def find_deep_gas(chain: Chain, d: float) -> tuple[DeepGas, bool]:
     """Return the gas of a deep chain at `d`, and whether its y is only a lower bound of y*.
 
-    y is changed until S_E changes sign. Where S_E > 0 up to y rho = 8, every column may allow
+    y is changed until S_E changes sign. Where S_E > 0 up to y rho = 4, every column may allow
     every flip, and y* does not matter.
     """
     solver = DeepGasSolver(chain, d)
-    log_rho = np.full(solver.fold.size, math.log(0.7 * d))
-    gas = solver.at(2.0 / (0.7 * d), log_rho)
+    # Free flips have rho = d/2.
+    log_rho = np.full(solver.fold.size, math.log(0.5 * d))
+    gas = solver.at(_BEYOND / (0.5 * d), log_rho, _ROUGH)
     positive = gas.external > 0
+    before = gas
     while (gas.external > 0) == positive:
-        factor = _GROWTH if positive else 1 / _GROWTH
-        if positive and gas.y * math.exp(float(gas.log_rho.max())) > _BEYOND:
+        if positive and gas.y * math.exp(float(gas.log_rho.max())) > 0.9 * _BEYOND:
             return gas, True
+        factor = _GROWTH if positive else 1 / _GROWTH
         if gas.y * factor < 3:
             raise NotConvergedError(f"S_E < 0 in the gas of flips of {chain} at d = {d:.10g}")
-        before, gas = gas, solver.at(gas.y * factor, gas.log_rho)
+        before, gas = gas, solver.at(gas.y * factor, gas.log_rho, _ROUGH)
     share = before.external / (before.external - gas.external)
     log_y = math.log(before.y) + share * math.log(gas.y / before.y)
     mixed = before.log_rho + share * (gas.log_rho - before.log_rho)

@@ -1,15 +1,7 @@
 r"""The two-layer chain (L = 2) in float64: its tilted averages, and the stability of q0 = 0.
 
-**Nodes.** Each node (t, x) of a site stands for one row of four numbers, one for each state
-(s_1, s_2); for the first site
-
-.. math:: U_i = w_i^{1/y} e^{s_1 h_i - |h_i|}
-    P\Big(\frac{J_D + \lambda_R s_1 s_2 + s_1 x_i}{\sigma}\Big) .
-
-The weight w of the node is folded in; it contains exp(-e^2/2) in place of exp(-t^2/2),
-e = |t| - y sqrt(qhat), since exp(y |h| - t^2/2) = exp(y^2 qhat/2 - e^2/2). Nodes whose share of a
-coarse evaluation is negligible are dropped beforehand, and the flip of all spins halves the first
-site.
+**Nodes.** Each node (t, x) of a site stands for one row U of four numbers, one for each state
+(s_1, s_2) (:mod:`rmtheory.local_entropies.pair_sites`).
 
 **Averages.** The two sites meet only through their spins: on all pairs of nodes
 
@@ -53,32 +45,33 @@ measure: by parts, V being the diagonal matrix of the variances (qhat_1, qhat_2,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
 from itertools import combinations_with_replacement, product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import NotConvergedError
 from rmtheory.base.estimate import Estimate, Tier
-from rmtheory.base.gaussian import Array, P, n
+from rmtheory.base.gaussian import Array
 from rmtheory.local_entropies.functional import Functional, Moments, Refined, Tangent
-from rmtheory.local_entropies.quadrature import (
-    COARSEST,
-    REACH,
-    STEPS,
-    check_size,
-    field_nodes,
-    field_step,
-    tilt_nodes,
-    tilt_windows,
+from rmtheory.local_entropies.pair_nested import differences, nested_averages
+from rmtheory.local_entropies.pair_sites import (
+    DROPPED,
+    FIRST,
+    SECOND,
+    Site,
+    Sites,
+    blocks,
+    make_sites,
+    one_thread,
+    powers,
 )
+from rmtheory.local_entropies.quadrature import check_size
+
+#: Most pairs of nodes that are summed one by one; beyond, t of the second site is done first.
+MOST_PAIRS = 30_000_000
 
 
 class PairFunctional(Functional):
@@ -149,208 +142,15 @@ def pair_moments(
         if len(sites.one.rows) * len(sites.two.rows) <= MOST_PAIRS:
             averages = tangent_averages if tangent else _averages
             return averages(sites, d, y, qhat)
-        here = _nested(sites, d, y, qhat, level, frozen)
+        here = nested_averages(sites, d, y, qhat, level, frozen)
         if not tangent:
             return here
 
         def at(y: float, qhat: Array) -> Moments:
             sites = make_sites(jd, lam_left, lam_right, d, y, qhat, level, frozen)
-            return _nested(sites, d, y, qhat, level, frozen)
+            return nested_averages(sites, d, y, qhat, level, frozen)
 
-        return replace(here, tangent=_differences(at, here))
-
-
-# The nodes of the two sites, and which of them are kept.
-
-#: Share of the total that pruning may drop, by level.
-DROPPED = (1e-6, 1e-8, 1e-11, 1e-13, 1e-15, 1e-16, 1e-16)
-
-#: Share of a sparse rule that is left out when it judges the nodes of the other site.
-DROPPED_SPARSE = 1e-4
-
-#: Most pairs of nodes that are summed one by one; beyond, t of the second site is done first.
-MOST_PAIRS = 30_000_000
-
-#: Most pairs of a node of the first site and a node in x of the second.
-MOST_NESTED = 200_000_000
-
-#: Columns of U: the four states (s_1, s_2).
-FIRST = np.array([1.0, 1.0, -1.0, -1.0])
-
-SECOND = np.array([1.0, -1.0, 1.0, -1.0])
-
-#: Pairs handled at once: a few arrays of this size stay in the cache.
-BLOCK = 1 << 14
-
-
-@dataclass(frozen=True, eq=False)
-class Site:
-    """Rows of one site, times exp(-shift), with the weights folded in as w^{1/y} if y >= 1.
-
-    Below that w^{1/y} would underflow, and the weights are kept apart.
-    """
-
-    #: U, one row for each node
-    rows: Array
-    #: its derivative in x
-    slopes: Array
-    #: What is missing in log(U U') of log zeta - y (qhat_1 + qhat_2): the sum over both sites.
-    missing: Array
-    #: Weights that are not folded in, ones if y >= 1.
-    weight: Array
-    #: The fields h and x of each node
-    fields: Array
-    shift: float
-
-    def take(self, kept: NDArray[np.bool_]) -> Site:
-        """Return the nodes selected by the boolean array `kept`."""
-        rows, slopes, fields = self.rows[kept], self.slopes[kept], self.fields[kept]
-        return Site(rows, slopes, self.missing[kept], self.weight[kept], fields, self.shift)
-
-
-@dataclass(frozen=True, eq=False)
-class Sites:
-    """Both sites of the chain."""
-
-    one: Site
-    two: Site
-    #: Logarithm of the scale of zeta, which keeps its powers in range.
-    log_scale: float
-    #: J_D and lambda_L of the second site.
-    couplings: tuple[float, float]
-
-
-def make_sites(
-    jd: float,
-    lam_left: float,
-    lam_right: float,
-    d: float,
-    y: float,
-    qhat: Array,
-    level: int,
-    nodes_y: float | None = None,
-) -> Sites:
-    """Return the nodes of both sites that are kept, and the logarithm of the scale of zeta."""
-    lams, qhats = (lam_right, lam_left), (float(qhat[0]), float(qhat[-1]))
-
-    def site(which: int, step: float, tilt_step: float) -> Site:
-        return make_site(which, jd, lams[which], d, y, qhats[which], step, tilt_step)
-
-    # Sparse rules give the share of each node: first each other's, then those of the full rules.
-    sparse = [site(which, COARSEST, COARSEST) for which in (0, 1)]
-    # They come close to the largest zeta, whose power sets the scale of the weights.
-    zeta = sparse[0].rows @ sparse[1].rows.T
-    log_scale = math.log(float(zeta.max()))
-    shares = powers(zeta, y, log_scale)
-    shares *= np.outer(sparse[0].weight, sparse[1].weight)
-    judges = [sparse[k].take(heavy(shares.sum(axis=1 - k), DROPPED_SPARSE)) for k in (0, 1)]
-    one, two = (
-        prune(
-            site(which, field_step(level, nodes_y or y), STEPS[level]),
-            judges[1 - which],
-            y,
-            log_scale,
-            DROPPED[level],
-        )
-        for which in (0, 1)
-    )
-    return Sites(one, two, log_scale, (jd, lam_left))
-
-
-def make_site(
-    which: int,
-    jd: float,
-    lam: float,
-    d: float,
-    y: float,
-    qhat: float,
-    step: float,
-    tilt_step: float,
-) -> Site:
-    """All nodes of the first (0) or second (1) site."""
-    own, sigma = (FIRST, SECOND)[which], math.sqrt(2 * d)
-    fields = field_nodes(1 - 2 * d, (jd + lam, jd - lam), step)
-    tilts = tilt_nodes(qhat, y, tilt_step)
-    check_size(fields.at.size * tilts.at.size, 4_000_000)
-    x, weight = fields.at, fields.log_weight
-    if which == 0:
-        # The flip of all spins and fields: keep x >= 0 and count x > 0 twice.
-        x, weight = x[x.size // 2 :], weight[x.size // 2 :] + math.log(2.0)
-        weight[0] -= math.log(2.0)
-    argument = (jd + lam * FIRST * SECOND + own * x[:, None]) / sigma
-    h = math.sqrt(qhat) * tilts.at
-    log_weight = tilts.log_peak[:, None] + weight
-    # Everything is a product of a function of t and one of x, so the exponentials are few.
-    parts = (tilts.log_peak / y, weight / y) if y >= 1 else (np.zeros_like(h), np.zeros_like(x))
-    tops = [float(part.max()) for part in parts]
-    at_t, at_x = (np.exp(part - top)[:, None] for part, top in zip(parts, tops, strict=True))
-    at_t = at_t * np.exp(h[:, None] * own - np.abs(h)[:, None])
-    rows, slopes = (
-        (at_t[:, None, :] * (at_x * values)).reshape(-1, 4)
-        for values in (P(argument), own * n(argument) / sigma)
-    )
-    largest = float(rows.max())
-    rows /= largest
-    slopes /= largest
-    shift = sum(tops) + math.log(largest)
-    folded = parts[0][:, None] + parts[1] - shift
-    missing = (math.sqrt(qhat) * tilts.excess)[:, None] - folded
-    apart = np.exp(log_weight - y * (folded + shift)).reshape(-1)
-    both = np.stack([np.repeat(h, x.size), np.tile(x, h.size)], axis=1)
-    return Site(rows, slopes, missing.reshape(-1), apart, both, shift)
-
-
-def prune(site: Site, judge: Site, y: float, log_scale: float, dropped: float) -> Site:
-    """Drop the nodes whose share of the integral, summed over a coarse `judge`, is negligible.
-
-    Shares are wanted roughly, and single precision is several times faster. It is not for y < 1,
-    where what underflows may weigh something, nor for y so large that zeta^y feels the rounding.
-    """
-    kind: type[np.floating[Any]] = np.float32 if 1 <= y < 1e5 else np.float64
-    rows, columns = site.rows.astype(kind), judge.rows.T.astype(kind)
-    judge_weight = judge.weight.astype(kind)
-    share = np.empty(len(rows))
-    for block in blocks(len(rows), len(judge_weight)):
-        share[block] = powers(rows[block] @ columns, y, log_scale) @ judge_weight
-    return site.take(heavy(share * site.weight, dropped))
-
-
-def heavy(share: Array, dropped: float) -> NDArray[np.bool_]:
-    """Mark all nodes but the least ones that together have less than a fraction `dropped`."""
-    order = np.argsort(share)
-    gathered = np.cumsum(share[order])
-    kept = np.ones(len(share), dtype=bool)
-    kept[order[: int(np.searchsorted(gathered, dropped * gathered[-1]))]] = False
-    return kept
-
-
-def powers(
-    zeta: NDArray[np.floating[Any]], y: float, log_scale: float
-) -> NDArray[np.floating[Any]]:
-    """Replace zeta by (zeta/scale)^y."""
-    with np.errstate(divide="ignore"):  # a far node may underflow to 0, and weighs nothing
-        np.log(zeta, out=zeta)
-    zeta -= log_scale
-    zeta *= y
-    return np.asarray(np.exp(zeta, out=zeta))
-
-
-def blocks(rows: int, columns: int) -> list[slice]:
-    """Cut the rows of a matrix into pieces of about BLOCK entries."""
-    step = max(1, BLOCK // columns)
-    return [slice(start, start + step) for start in range(0, rows, step)]
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Limit the linear algebra to one thread: for thin matrices more are slower."""
-    with _linear_algebra().limit(limits=1):
-        yield
-
-
-@lru_cache(maxsize=1)
-def _linear_algebra() -> ThreadpoolController:
-    return ThreadpoolController()
+        return replace(here, tangent=differences(at, here))
 
 
 # Products of linear forms in the four numbers of a node.
@@ -449,183 +249,6 @@ def _averages(sites: Sites, d: float, y: float, qhat: Array) -> Moments:
         one_minus_m2=np.array([one_minus_m2(k) for k in layers]),
         force=np.array([force(k) for k in layers]),
         size=len(one.rows) * len(two.rows),
-    )
-
-
-# Averages with t of the second site integrated beforehand.
-
-#: Step of the table of these integrals, in the variable asinh(beta gamma).
-_TABLE_STEP = 0.02
-
-
-@dataclass(frozen=True, eq=False)
-class _SecondTilt:
-    r"""Averages over t of the second site as functions of gamma = log(g_+/g_-)/2.
-
-    g_s is the sum over s_1 at s_2 = s, and the measure is exp(-t^2/2) cosh(gamma + h)^y: the
-    logarithm of its norm without y^2 qhat/2, <log 2 cosh(gamma + h)> - y qhat, and the averages of
-    m = tanh(gamma + h) and 1 - m^2.
-    """
-
-    y: float
-    beta: float
-    largest: float
-    spline: Callable[[Array], Array]
-
-    @classmethod
-    def make(cls, qhat: float, y: float, level: int) -> _SecondTilt:
-        """Tabulate the averages for all gamma up to where they no longer change."""
-        root = math.sqrt(qhat)
-        beta = max(y, 1.0)
-        largest = root * (y * root + REACH) + 20.0
-        s = np.linspace(0.0, math.asinh(beta * largest), 2)
-        count = math.ceil(s[1] / (_TABLE_STEP * STEPS[level]))
-        s = np.linspace(0.0, s[1], count + 1)
-        gamma = np.sinh(s) / beta
-        rows = []
-        # A few hundred gamma at once, so that the arrays stay small.
-        for part in np.array_split(gamma, math.ceil(gamma.size / 200)):
-            nodes = tilt_windows(qhat, y, part, min(0.4, STEPS[level]) * min(1.0, 1.5 / root))
-            u = root * nodes.at + part
-            decay = np.exp(-2 * np.abs(u))
-            near = np.abs(u) - root * np.abs(nodes.at) + np.log1p(decay)
-            exponent = y * (near - part) + nodes.log_peak
-            top = exponent.max(axis=0)
-            weight = np.exp(exponent - top)
-            total = weight.sum(axis=0)
-            weight /= total
-            below = np.copysign((1 - decay) / (1 + decay), u)
-            rows.append(
-                [
-                    np.log(total) + top,
-                    (weight * (near - part + root * nodes.excess)).sum(axis=0),
-                    (weight * below).sum(axis=0),
-                    (weight * 4 * decay / (1 + decay) ** 2).sum(axis=0),
-                ]
-            )
-        values = np.concatenate([np.stack(row) for row in rows], axis=1)
-        return cls(y, beta, largest, _even_spline(s, gamma, values, y, beta))
-
-    def __call__(self, gamma: Array) -> tuple[Array, Array, Array, Array]:
-        """Return the four averages at `gamma`."""
-        size = np.minimum(np.abs(gamma), self.largest)
-        beyond = np.abs(gamma) - size
-        norm, log, odd, rest = np.moveaxis(self.spline(np.arcsinh(self.beta * size)), -1, 0)
-        smooth = np.sqrt(size * size + self.beta**-2)
-        norm = norm + self.y * (smooth + beyond)
-        return norm, log + smooth + beyond, np.copysign(odd, gamma), rest
-
-
-def _even_spline(
-    s: Array, gamma: Array, values: Array, y: float, beta: float
-) -> Callable[[Array], Array]:
-    """Spline in s of the averages, without the part that grows with gamma."""
-    from scipy.interpolate import make_interp_spline
-
-    smooth = np.sqrt(gamma * gamma + beta**-2)
-    # gamma - sqrt(gamma^2 + 1/beta^2), without subtracting the one from the other
-    less = -(beta**-2) / (gamma + smooth)
-    half = values + np.stack([y * less, less, 0 * less, 0 * less])
-    parity = np.array([1.0, 1.0, -1.0, 1.0])[:, None]
-    both = np.concatenate([parity * half[:, :0:-1], half], axis=1)
-    line = np.concatenate([-s[:0:-1], s])
-    spline: Callable[[Array], Array] = make_interp_spline(line, both.T, k=5)
-    return spline
-
-
-def _nested(sites: Sites, d: float, y: float, qhat: Array, level: int, nodes_y: float) -> Moments:
-    r"""Averages with t of the second site done first, for where the pairs are too many.
-
-    At given s_2 = s the first site and x of the second leave :math:`g_s = \sum_{s_1} U_i(s_1, s)
-    P'(s_1, s)`; the rest depends on gamma alone. With m = tanh(gamma + h) the chance of s_2 = +-1
-    is (1 +- m)/2, so that all averages without derivatives are of second degree in m.
-    """
-    one, layers = sites.one, range(qhat.size)
-    jd, lam = sites.couplings
-    sigma = math.sqrt(2 * d)
-    fields = field_nodes(1 - 2 * d, (jd + lam, jd - lam), field_step(level, nodes_y))
-    present = np.unique(sites.two.fields[:, 1])
-    kept = np.isin(fields.at, present)
-    x, log_weight = fields.at[kept], fields.log_weight[kept]
-    argument = (jd + lam * FIRST * SECOND + SECOND * x[:, None]) / sigma
-    columns, steep = P(argument).T, (SECOND * n(argument) / sigma).T
-    tilt = _SecondTilt.make(float(qhat[-1]), y, level)
-    check_size(len(one.rows) * x.size, MOST_NESTED)
-    up, down = (0, 2), (1, 3)  # states with s_2 = 1 and s_2 = -1; s_1 = 1 comes first
-    sums = np.zeros(6)
-    largest = -math.inf
-    with np.errstate(divide="ignore"):
-        log_apart = np.log(one.weight)[:, None]
-    for block in blocks(len(one.rows), x.size):
-        rows, slopes = one.rows[block], one.slopes[block]
-        parts = [[rows[:, [k]] * columns[k] for k in states] for states in (up, down)]
-        g = [np.maximum(a + b, 1e-300) for a, b in parts]
-        logs = [np.log(values) for values in g]
-        gamma = 0.5 * (logs[0] - logs[1])
-        norm, log, m, c = tilt(gamma)
-        middle = 0.5 * (logs[0] + logs[1])
-        exponent = y * middle + norm + log_weight + log_apart[block]
-        top = float(exponent.max())
-        if top > largest:
-            sums *= math.exp(largest - top)
-            largest = top
-        weight = np.exp(exponent - largest)
-        # <(1 +- m)^2>
-        a, b = 2 * (1 + m) - c, 2 * (1 - m) - c
-        share = [[part / whole for part in pair] for pair, whole in zip(parts, g, strict=True)]
-        (plus_up, minus_up), (plus_down, minus_down) = share
-        mixed = plus_up * minus_down + plus_down * minus_up
-        first = a * plus_up * minus_up + b * plus_down * minus_down + c * mixed
-        forces = []
-        for which in layers:
-            left, right = ((slopes, columns), (rows, steep))[which]
-            f, f_down = (
-                (left[:, [i]] * right[i] + left[:, [j]] * right[j]) / whole
-                for (i, j), whole in zip((up, down), g, strict=True)
-            )
-            forces.append(0.25 * (a * f * f + b * f_down * f_down + 2 * c * f * f_down))
-        log_zeta = middle + log + one.missing[block, None]
-        values = [np.ones_like(c), log_zeta, first, c, *forces]
-        for k, value in enumerate(values):
-            sums[k] += float(np.vdot(weight, value))
-    total = float(sums[0])
-    mean = sums / total
-    return Moments(
-        d=d,
-        y=y,
-        qhat=np.array(qhat, dtype=float),
-        layers=2,
-        log_norm=math.log(total) + largest + y * one.shift,
-        mean_log=float(mean[1]),
-        one_minus_m2=mean[2 : 2 + qhat.size].copy(),
-        force=mean[4 : 4 + qhat.size].copy(),
-        size=len(one.rows) * x.size,
-    )
-
-
-#: Relative step of the differences that stand for derivatives where t is integrated beforehand.
-_FORWARD = 1e-3
-
-
-def _differences(at: Callable[[float, Array], Moments], here: Moments) -> Tangent:
-    """Derivatives by differences: good enough for Newton's method."""
-    y, qhat, folded = here.y, here.qhat, here.multiplicity
-    by_y = at(y * (1 + _FORWARD), qhat)
-    step = y * _FORWARD
-    mean_log_q, overlap_q = np.empty(qhat.size), np.empty((qhat.size, qhat.size))
-    for k in range(qhat.size):
-        moved = qhat.copy()
-        moved[k] *= 1 + _FORWARD
-        by_q = at(y, moved)
-        change = float(moved[k] - qhat[k])
-        mean_log_q[k] = (by_q.mean_log - here.mean_log) / change + y * folded
-        overlap_q[:, k] = (here.one_minus_m2 - by_q.one_minus_m2) / change
-    return Tangent(
-        mean_log_y=(by_y.mean_log - here.mean_log) / step + float(qhat.sum()) * folded,
-        mean_log_q=mean_log_q,
-        log_norm_q=0.5 * folded * (y * y + (y - y * y) * here.one_minus_m2),
-        overlap_y=(here.one_minus_m2 - by_y.one_minus_m2) / step,
-        overlap_q=overlap_q,
     )
 
 

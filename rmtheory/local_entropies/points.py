@@ -344,7 +344,7 @@ def _extrapolated(model: Functional, d: float) -> YStar | None:
 def _diluted(model: Functional, d: float) -> YStar | None:
     r"""Return what the dilute gas of flips says; None where flips are not dilute.
 
-    Where S_E > 0 up to y rho = 8 every flip may be allowed at once: S_I* is then known to S_E/y,
+    Where S_E > 0 up to y rho = 4 every flip may be allowed at once: S_I* is then known to S_E/y,
     as in :func:`_unbounded`.
     """
     chain = model.chain

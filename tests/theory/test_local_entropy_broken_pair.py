@@ -26,7 +26,7 @@ def test_without_a_coupling_it_is_two_cores() -> None:
 
 def test_without_q0_it_is_the_functional_of_q0_zero() -> None:
     chain, (d, y, qhat1, *_) = Chain(2, 0.05, 0.3), POINT
-    broken = broken_moments(chain, d, y, qhat1, 0.0, 0.0, 1)
+    broken = broken_moments(chain, d, y, qhat1, 0.0, 0.0, 2)
     known = pair_moments(chain.jd, 0.3, 0.3, d, y, np.array([qhat1]), 3)
     assert broken.phi == pytest.approx(known.phi, abs=1e-7)
     assert broken.external == pytest.approx(known.external, abs=1e-6)
