@@ -39,11 +39,11 @@ def test_without_a_coupling_layers_are_cores(layers: int | str) -> None:
 
 def test_three_layers_by_a_plain_sum() -> None:
     """All fields on equidistant nodes, all eight sets of flips, all bonds: nothing interpolated."""
-    jd, lam, d, y = 0.08, 0.25, 3e-3, 25.0
+    jd, lam, d, y = 0.08, 0.25, 0.01, 25.0
     rho = np.array([0.03, 0.035, 0.03])
     sigma, q1 = math.sqrt(2 * d), 1 - 2 * d
-    x = np.arange(-5.0, 5.0, 0.055)
-    weight = np.exp(-0.5 * x * x / q1) / math.sqrt(2 * math.pi * q1) * 0.055
+    x = np.arange(-4.8, 4.8, 0.06)
+    weight = np.exp(-0.5 * x * x / q1) / math.sqrt(2 * math.pi * q1) * 0.06
     total = 0.0
     for bonds in product((1, -1), repeat=2):
         b = np.zeros((x.size,) * 3)
