@@ -62,10 +62,10 @@ if TYPE_CHECKING:
     )
     from rmtheory.base.estimate import Estimate, Tier
     from rmtheory.dynamics.averages import mean_field
-    from rmtheory.local_entropies.curves import curve
+    from rmtheory.local_entropies.curves import curve, monotonicity
     from rmtheory.local_entropies.diagram import phase_diagram
     from rmtheory.local_entropies.points import local_entropy, ystar
-    from rmtheory.local_entropies.thresholds import critical_coupling, monotonicity
+    from rmtheory.local_entropies.thresholds import critical_coupling
     from rmtheory.local_entropies.typical import typical_neighbourhood
     from rmtheory.replica.eigenvalues import instability_root, stability
     from rmtheory.second_moment.large_n import second_moment_ratio
@@ -89,10 +89,10 @@ else:
             ],
             ".base.estimate": ["Estimate", "Tier"],
             ".dynamics.averages": ["mean_field"],
-            ".local_entropies.curves": ["curve"],
+            ".local_entropies.curves": ["curve", "monotonicity"],
             ".local_entropies.diagram": ["phase_diagram"],
             ".local_entropies.points": ["local_entropy", "ystar"],
-            ".local_entropies.thresholds": ["critical_coupling", "monotonicity"],
+            ".local_entropies.thresholds": ["critical_coupling"],
             ".local_entropies.typical": ["typical_neighbourhood"],
             ".replica.eigenvalues": ["instability_root", "stability"],
             ".second_moment.large_n": ["second_moment_ratio"],
