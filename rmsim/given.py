@@ -20,11 +20,9 @@ import torch
 from scipy import sparse
 
 from rmsim.tensors import Numbers, tensor_of
+from rmtheory.base.checks import MOST_COUPLING
 from rmtheory.base.errors import InvalidInputError, UnreadableDataError
 from rmtheory.runtime.untrusted import MALFORMED, read_bytes, read_npy, read_npz
-
-#: Largest coupling: its sums stay within float32.
-MOST_COUPLING = 1e30
 
 _SHAPES = "a square matrix (n, n), or (layers, n, n) for a chain"
 

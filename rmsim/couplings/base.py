@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import torch
 from numpy.typing import NDArray
 
-from rmsim.given import MOST_COUPLING
 from rmsim.tensors import tensor_of
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
@@ -195,14 +194,6 @@ class Couplings(ABC):
         raise InvalidInputError("couplings", type(self).__name__, "dense (rho = 1)")
 
 
-def checked_coupling(name: str, value: object) -> float:
-    """Return J_D or a lambda as a float; refuse what would overflow in float32."""
-    number = float(checks.exact_real(name, value))
-    if abs(number) > MOST_COUPLING:
-        raise InvalidInputError(name, value, f"at most {MOST_COUPLING:g} in size")
-    return number
-
-
 def aligned_external(external: torch.Tensor, shape: torch.Size) -> torch.Tensor:
     """Return `external` with four dimensions; refuse what does not fit states of that `shape`."""
     external = tensor_of("external", external)
@@ -305,7 +296,7 @@ class ChainCouplings(PlasticCouplings):
 
     def __post_init__(self) -> None:
         for name in ("jd", "lam_left", "lam_right"):
-            object.__setattr__(self, name, checked_coupling(name, getattr(self, name)))
+            object.__setattr__(self, name, checks.coupling(name, getattr(self, name)))
 
     @property
     def homologous(self) -> Mapping[int, float]:

@@ -24,7 +24,6 @@ from dataclasses import dataclass
 
 import torch
 
-from rmsim.couplings.base import checked_coupling
 from rmsim.couplings.chains import MatrixCouplings, fill_random, multiply
 from rmsim.couplings.rows import CompressedRows, SparseCouplings, compressed
 from rmsim.tensors import fill_normal_, generator
@@ -118,7 +117,7 @@ class Topology:
 
 
 def _square(name: str, given: Matrix) -> tuple[tuple[float, ...], ...]:
-    matrix = tuple(tuple(checked_coupling(name, x) for x in row) for row in given)
+    matrix = tuple(tuple(checks.coupling(name, x) for x in row) for row in given)
     if not matrix or any(len(row) != len(matrix) for row in matrix):
         raise InvalidInputError(name, f"{len(matrix)} rows", "a square matrix over the layers")
     return matrix
@@ -185,7 +184,7 @@ def draw_blocks(
 
     The plain chain gives the very numbers of :func:`rmsim.couplings.chains.draw_dense`.
     """
-    size, jd = checks.integer("n", n, 2), checked_coupling("jd", jd)
+    size, jd = checks.integer("n", n, 2), checks.coupling("jd", jd)
     places = topology.places
     shape = (len(samples), len(places), size, size)
     matrices = torch.empty(shape, dtype=dtype, device=device)
@@ -307,4 +306,4 @@ def _build(
     rows = CompressedRows(
         bounds, columns, values.contiguous().flatten(), len(values), 1, len(pattern), shared=True
     )
-    return AdjacencyCouplings(rows, checked_coupling("jd", jd), layers)
+    return AdjacencyCouplings(rows, checks.coupling("jd", jd), layers)

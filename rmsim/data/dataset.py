@@ -17,17 +17,18 @@ import os
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
-from rmsim.tensors import checked_seed, generator
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError, UnreadableDataError
 from rmtheory.runtime.files import replacing
 from rmtheory.runtime.untrusted import read_npz
+
+if TYPE_CHECKING:  # the catalogue lists data sets without torch
+    import torch
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +72,12 @@ class Samples:
         return int(self.inputs.shape[1])
 
     def tensors(
-        self, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu"
+        self, dtype: torch.dtype | None = None, device: torch.device | str = "cpu"
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return copies of the inputs as `dtype` and of the labels as int64, on `device`."""
+        """Return copies of the inputs as `dtype` (float32) and of the labels, on `device`."""
+        import torch
+
+        dtype = torch.float32 if dtype is None else dtype
         inputs, labels = torch.tensor(self.inputs), torch.tensor(self.labels)
         return inputs.to(device=device, dtype=dtype), labels.to(device)
 
@@ -216,6 +220,10 @@ def synthetic(
     >>> bool((data.train.inputs[:3] == data.train.inputs[3:]).all())
     True
     """
+    import torch
+
+    from rmsim.tensors import checked_seed, generator
+
     seed = checked_seed(seed)
     classes = checks.integer("classes", classes, 2)
     width = checks.integer("width", width, 1)

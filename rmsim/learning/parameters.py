@@ -29,8 +29,6 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
-from rmsim.couplings.base import checked_coupling
-from rmsim.given import MOST_COUPLING
 from rmsim.network import LEAST_DENSITY, MOST_NEURONS
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
@@ -111,28 +109,28 @@ _Check = Callable[[str, Any], Any]
 
 
 def _not_negative(name: str, value: Any) -> float:
-    number = checked_coupling(name, value)
+    number = checks.coupling(name, value)
     if number < 0:
         raise InvalidInputError(name, number, "at least 0")
     return number
 
 
 def _positive(name: str, value: Any) -> float:
-    number = checked_coupling(name, value)
+    number = checks.coupling(name, value)
     if number <= 0:
         raise InvalidInputError(name, number, "above 0")
     return number
 
 
 def _density(name: str, value: Any) -> float:
-    number = checked_coupling(name, value)
+    number = checks.coupling(name, value)
     if not LEAST_DENSITY <= number <= 1:
         raise InvalidInputError(name, number, f"a density from {LEAST_DENSITY:g} to 1")
     return number
 
 
 def _probability(name: str, value: Any) -> float:
-    number = checked_coupling(name, value)
+    number = checks.coupling(name, value)
     if not 0 < number <= 1:
         raise InvalidInputError(name, number, "a probability above 0 and at most 1")
     return number
@@ -143,7 +141,7 @@ def _at_least(least: int) -> _Check:
 
 
 # Numbers, each with its check; words and truth values are checked by their own types.
-Number = Annotated[float, checked_coupling]
+Number = Annotated[float, checks.coupling]
 NotNegative = Annotated[float, _not_negative]
 Positive = Annotated[float, _positive]
 Density = Annotated[float, _density]
@@ -541,9 +539,11 @@ class Parameters:
             rate /= math.sqrt(self._density(name))
         if self.batch.lambda_rates:
             rate *= strength
-        if rate > MOST_COUPLING:
+        if rate > checks.MOST_COUPLING:
             allowed = f"such that the rate of the updates, here {rate:g}, is at most"
-            raise InvalidInputError(f"eta_{name}", self._eta(name), f"{allowed} {MOST_COUPLING:g}")
+            raise InvalidInputError(
+                f"eta_{name}", self._eta(name), f"{allowed} {checks.MOST_COUPLING:g}"
+            )
         return rate
 
     def decay(self, name: Literal["j", "in", "out"], fan_in: int) -> float:

@@ -38,7 +38,6 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
-from rmsim.couplings.base import checked_coupling
 from rmsim.learning.parameters import Parameters
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
@@ -54,7 +53,7 @@ def dense_recipe(n: int, *, jd: float = 0.5, classes: int = 10, **others: Any) -
     >>> round(dense_recipe(1600).w_back.label_true, 2)
     1.58
     """
-    kappa = 0.9 + checked_coupling("jd", jd)
+    kappa = 0.9 + checks.coupling("jd", jd)
     values: dict[str, Any] = {
         "jd": jd,
         "label_true": math.sqrt(classes) / 2,
@@ -116,7 +115,7 @@ def literal_recipe(n: int, *, jd: float = 0.5, layers: int = 1, **others: Any) -
         "inference": 100,
         "stop": "converged",
         "eta_out": 0.03,
-        "kappa_j": 0.9 + checked_coupling("jd", jd),
+        "kappa_j": 0.9 + checks.coupling("jd", jd),
         "kappa_in": 3.0,
         "kappa_out": 3.0,
         "batch_scaling": "mean",

@@ -130,3 +130,21 @@ def probability(argument: str, value: object) -> Fraction:
     if not 0 < exact < 1:
         raise InvalidInputError(argument, value, "a probability strictly between 0 and 1")
     return exact
+
+
+#: Largest coupling of a simulated network: its sums stay within float32.
+MOST_COUPLING = 1e30
+
+
+def coupling(argument: str, value: object) -> float:
+    """Return J_D or a lambda of a simulated network as a float; refuse what would overflow.
+
+    Examples
+    --------
+    >>> coupling("jd", "1/2")
+    0.5
+    """
+    number = float(exact_real(argument, value))
+    if abs(number) > MOST_COUPLING:
+        raise InvalidInputError(argument, value, f"at most {MOST_COUPLING:g} in size")
+    return number

@@ -170,10 +170,11 @@ def test_help_imports_nothing_heavy(program: str) -> None:
     assert _imported(code, (*HEAVY, "numpy")) == []
 
 
-def test_help_of_a_command_needs_no_torch() -> None:
+def test_commands_that_only_print_need_no_torch() -> None:
     commands = [[name, "--help"] for name in ("relax", "enumerate")]
-    code = f"from rmsim.cli import run; assert [run(c) for c in {commands!r}] == [0, 0]"
-    assert _imported(code, ("torch",)) == []
+    commands += [["presets"], ["presets", "mnist-sparse"], ["data", "list"]]
+    code = f"from rmsim.cli import run; assert [run(c) for c in {commands!r}] == [0] * 5"
+    assert _imported(code, ("torch", "numba", "scipy")) == []
 
 
 def test_theory_needs_no_torch_and_entropies_need_no_optimiser() -> None:
