@@ -58,6 +58,19 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
 }
 
+
+def _write_explorer(app, problem):
+    """Put the page of the explorer beside the others."""
+    if problem is None and app.builder.name == "html":
+        from rmtheory.explorer import write_page
+
+        write_page(Path(app.outdir, "explore.html"))
+
+
+def setup(app):
+    app.connect("build-finished", _write_explorer)
+
+
 html_theme = "furo"
 html_title = "Representation manifold"
 html_static_path = ["_static"]

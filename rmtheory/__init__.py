@@ -33,8 +33,8 @@ a formula that does not hold for the arguments :class:`OutsideValidityError`; al
 :class:`RMError`. Specialists find more in the subpackages, which need no import of their own
 (``rt.replica.search_saddles``): :mod:`rmtheory.annealed`,
 :mod:`rmtheory.second_moment`, :mod:`rmtheory.replica`, :mod:`rmtheory.local_entropies`,
-:mod:`rmtheory.dynamics`, :mod:`rmtheory.symbolic`, :mod:`rmtheory.base`, :mod:`rmtheory.runtime`.
-What is in no ``__all__`` is private.
+:mod:`rmtheory.dynamics`, :mod:`rmtheory.explorer`, :mod:`rmtheory.symbolic`,
+:mod:`rmtheory.base`, :mod:`rmtheory.runtime`. What is in no ``__all__`` is private.
 """
 
 from typing import TYPE_CHECKING
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from rmtheory import annealed as annealed
     from rmtheory import base as base
     from rmtheory import dynamics as dynamics
+    from rmtheory import explorer as explorer
     from rmtheory import local_entropies as local_entropies
     from rmtheory import plots as plots
     from rmtheory import replica as replica
@@ -102,6 +103,7 @@ else:
             "annealed",
             "base",
             "dynamics",
+            "explorer",
             "local_entropies",
             "plots",
             "replica",

@@ -64,7 +64,8 @@ def _head(report: Report) -> str:
         "<p>The numbers and claims that <cite>Dynamical Learning in Deep Asymmetric Recurrent "
         "Neural Networks</cite> prints as results, beside what this code finds. "
         f"{made} of {len(report.entries)} figures are made, at the scale named with each; report "
-        f"written by commit <code>{html.escape(report.commit[:10])}</code>.</p>",
+        f"written by commit <code>{html.escape(report.commit[:10])}</code>. The "
+        "<a href='explorer.html'>explorer</a> shows the theory at any couplings.</p>",
     ]
     if report.failed:
         names = ", ".join(f"<a href='#{e.figure.name}'>{e.figure.name}</a>" for e in report.failed)

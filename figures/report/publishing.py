@@ -25,6 +25,7 @@ from figures.report.markdown import (
     runs_table,
     sections_table,
 )
+from rmtheory.explorer.page import page_text
 from rmtheory.runtime.files import write_text
 from rmtheory.runtime.untrusted import read_text
 
@@ -108,12 +109,12 @@ def publish(results: Results, current: Collection[str]) -> tuple[tuple[Path, ...
     return (RESULTS, VERDICTS, PAGE, README), [name for name in before if name not in results.runs]
 
 
-FILES = ("report.html", "report.md", "report.json")
+FILES = ("report.html", "report.md", "report.json", "explorer.html")
 
 
 def write(report: Report, folder: Path) -> tuple[Path, ...]:
-    """Write report.html, report.md and report.json, the numbers alone, into `folder`."""
-    texts = (page(report), report_page(report), report.results.to_json())
+    """Write report.html, report.md, report.json, the numbers alone, and explorer.html."""
+    texts = (page(report), report_page(report), report.results.to_json(), page_text())
     paths = tuple(folder / name for name in FILES)
     for path, text in zip(paths, texts, strict=True):
         write_text(path, text)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from rmtheory.cli.counting import annealed, convergence_bound, derive, second_moment, stability
 from rmtheory.cli.curves import curve
 from rmtheory.cli.diagram import phase_diagram
+from rmtheory.cli.explorer import explore
 from rmtheory.cli.mean_field import mean_field_command
 from rmtheory.cli.points import local_entropy, ystar
 from rmtheory.cli.thresholds import critical
@@ -32,6 +33,7 @@ app.command()(critical)
 app.command("phase-diagram")(phase_diagram)
 app.command("mean-field")(mean_field_command)
 app.command()(derive)
+app.command()(explore)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -43,6 +43,7 @@ from figures.report.publishing import (
     with_headline,
 )
 from rmtheory import NotConvergedError
+from rmtheory.explorer.page import page_text
 from rmtheory.runtime import netcdf
 
 
@@ -278,12 +279,13 @@ def test_page_holds_everything_and_asks_for_nothing(made: Path) -> None:
     states = {entry.figure.name: entry.state for entry in report.entries}
     assert states.pop("annealed") is states.pop("models") is State.MADE
     assert set(states.values()) == {State.MISSING}
-    html, markdown, numbers = (path.read_text("utf-8") for path in write(report, made))
+    html, markdown, numbers, explorer = (path.read_text("utf-8") for path in write(report, made))
+    assert explorer == page_text()
     page = _Page(html)
     assert not page.open
     assert len(page.images) == 2
     assert all(image.startswith("data:image/png;base64,") for image in page.images)
-    assert all(link.startswith(("data:", "#")) for link in page.links)
+    assert all(link.startswith(("data:", "#")) for link in page.links if link != "explorer.html")
     assert "<script" not in html
     for text in (markdown, re.sub(r"</?(sub|em)>", "", unescape(html))):
         for figure in FIGURES.values():
