@@ -55,7 +55,7 @@ def figures(
             "--dask",
             metavar="ADDRESS",
             help="Run sweeps on the Dask cluster with this scheduler (tcp://host:8786 or its "
-            "file.json); figures that are no sweeps use processes here.",
+            "file.json); figures that are not sweeps use processes here.",
         ),
     ] = None,
     device: Annotated[

@@ -394,7 +394,7 @@ def select(data: xr.Dataset, where: Mapping[str, Any]) -> xr.Dataset | None:
             return None
         coordinate = data[name]
         if coordinate.ndim > 1:
-            raise ValueError(f"{name} is no plain coordinate")
+            raise ValueError(f"{name} is not a plain coordinate")
         values = np.atleast_1d(coordinate.values)
         if isinstance(value, str):
             places = np.flatnonzero(values == value)

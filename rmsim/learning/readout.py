@@ -456,7 +456,7 @@ class PerceptronParameters:
 class PerceptronFit:
     """Trained perceptrons: the readout, its scores on both sets, and how it was trained.
 
-    The loss of a score has no meaning here: the outputs are no logarithms of probabilities.
+    The loss of a score has no meaning here: the outputs are not logarithms of probabilities.
     """
 
     readout: LinearReadout

@@ -420,7 +420,7 @@ def _read(path: str | os.PathLike[str]) -> _Log:
             if seal is not None and seal[1].decode() != checksum:
                 raise ValueError("its checksum does not match it and the lines before it")
             records.append(_record(parse_json(body.decode()), records))
-        except ValueError as problem:  # also bytes that are no UTF-8
+        except ValueError as problem:  # also bytes that are not UTF-8
             raise UnreadableDataError(
                 f"line {number} of {path} was altered ({problem}): put back a copy, or remove it, "
                 "and the last epoch is measured again"

@@ -539,7 +539,7 @@ def checked_inputs(state: State, inputs: Array) -> torch.Tensor:
 def checked_labels(state: State, labels: Array, samples: int) -> torch.Tensor:
     """Return class numbers (samples), or label codes (samples, C) as they are.
 
-    Codes are for tasks that are no classification, such as hetero-association.
+    Codes are for tasks other than classification, such as hetero-association.
     """
     y = as_tensor("labels", labels)
     if y.dim() == 2 and y.is_floating_point():

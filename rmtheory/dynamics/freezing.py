@@ -19,7 +19,7 @@ at the rate R f. Activity sustains itself if R > 1 and dies out if R < 1. Near t
 
 with :math:`\kappa` measured on the paths of the smallest f. The result is given as a bracket of two
 errors on either side of the estimate, with log R at its ends. These have the sign and the size of
-the distance to the freezing point; they come from the same solutions and are no second method.
+the distance to the freezing point; they come from the same solutions and are not a second method.
 """
 
 from __future__ import annotations

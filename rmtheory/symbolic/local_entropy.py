@@ -33,7 +33,7 @@ from rmtheory.symbolic.local_identities import all_checks
 
 # The Python module.
 
-#: The integrals over the 2L fields are no formula; what stands between @ depends on L.
+#: The integrals over the 2L fields are not written out; what stands between @ depends on L.
 _INTEGRAL = '''
 def trapezoid(step, cutoff):
     """Return nodes and weights of the standard Gaussian, equidistant up to about +-cutoff."""
