@@ -20,13 +20,14 @@ from figures.claims.claim import (
 )
 from figures.claims.landscape import LANDSCAPE, QDYN
 from figures.claims.learning import BENCHMARKS, FEATURES, ROLES, RULES
-from figures.claims.theory import ENTROPY, GEOMETRY
+from figures.claims.theory import DYNAMICS, ENTROPY, GEOMETRY
 
 #: Title -> claims, in the order of the paper.
 SECTIONS: dict[str, tuple[Claim, ...]] = {
     "Number of fixed points": ENTROPY,
     "Arrangement of fixed points": GEOMETRY,
     "Algorithms that find them": ALGORITHMS,
+    "Theory of the dynamics": DYNAMICS,
     "Benchmarks": BENCHMARKS,
     "Features that are learnt": FEATURES,
     "Role of the couplings": ROLES,

@@ -106,7 +106,7 @@ ROUNDING = "rounding of the printed digits"
 STRICT = "a strict inequality"
 
 #: Data sets that the theory computes.
-_THEORY = frozenset({"annealed", "stability", "local_curves", "phase_diagram"})
+_THEORY = frozenset({"annealed", "stability", "local_curves", "phase_diagram", "mean_field"})
 
 #: Data set -> figure that makes it, where they are called differently.
 FIGURE_OF = {"local_curves": "local_entropies", "self_coupling": "role_of_jd"}

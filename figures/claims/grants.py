@@ -36,6 +36,7 @@ ONE_NETWORK = Grant(0.005, "one network on 10,000 images, theirs and ours: 0.35 
 #: One network of theirs against some of ours.
 CURVATURE = Grant(0.01, "means over other pairs of inputs and another network than theirs")
 CURVATURE_SPREAD = Grant(0.005, "deviations over other pairs of inputs and another network")
+OVERLAP_OF_THEORY = Grant(0.006, "theirs is one network of N = 1600, ours a mean or a limit")
 OVERLAP = Grant(0.0025, "two networks of N = 1600 differ by about 0.002 at initialisation")
 
 #: Matrices and layers.

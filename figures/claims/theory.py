@@ -1,13 +1,15 @@
 """What the paper says of the number of fixed points (main text, SM-A).
 
 What the paper says of the arrangement of fixed points: local entropy, critical couplings.
+
+What the paper measured of the dynamics, held against its theory for N -> infinity.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -26,6 +28,7 @@ from figures.claims.claim import (
     ours,
     select,
 )
+from figures.claims.landscape import QDYN
 
 _SM_A = "SM-A"
 _S_FP = "main text, after the equation of S_fp"
@@ -550,4 +553,57 @@ GEOMETRY = (
     _ordered("core module", (1, 0.05, 0.0), (1, 0.07, 0.0), (1, 0.1, 0.0)),
     _ordered("two layers, J_D = 0.05", (2, 0.05, 0.2), (2, 0.05, 0.3), (2, 0.05, 0.4)),
     _ordered("two layers, J_D = 0", (2, 0.0, 0.4), (2, 0.0, 0.45), (2, 0.0, 0.5)),
+)
+
+
+#: The cell that N = 1600 moves farthest from the limit.
+_FINITE = "qdyn 0.5 2.0 0.9 0 median"
+
+
+def _overlap_of_theory(cell: Claim, *, finite: bool = False) -> Claim:
+    """A median of the table of overlaps at initialisation, by theory instead of networks."""
+    _, jd, lambda_x, lambda_y, *_ = cell.key.split()
+    row = {"phase_jd": jd, "phase_lambda_x": lambda_x, "phase_lambda_y": lambda_y}
+    size: dict[str, object] = {"phase_n": 1600} if finite else {}
+    kind = "theory for N = 1600" if finite else "theory for N → ∞"
+    return replace(
+        cell,
+        key=f"{cell.key}, theory" + (" at N = 1600" if finite else ""),
+        quantity=f"{cell.quantity}, {kind}",
+        data="mean_field",
+        read=At(
+            "q_theory_n" if finite else "q_theory",
+            {name: float(value) for name, value in row.items()} | size,
+        ),
+        grant=grants.OVERLAP_OF_THEORY,
+        why="" if finite else "The paper's network has N = 1600; see the row for this size.",
+    )
+
+
+DYNAMICS = (
+    Claim(
+        "freezing point",
+        "J_dyn, beyond which the dynamics of one layer freezes for N → ∞",
+        "⪆ 0.8",
+        "main text, geometry of fixed points",
+        "0.8",
+        "mean_field",
+        at("jd_dyn"),
+        note="No network is simulated for this number.",
+        headline=True,
+    ),
+    Claim(
+        "cycles of chains, theory",
+        "share of neurons that flip per sweep at late times, two layers at J_D = 0, all updated at "
+        "once, λ = 1.6, N → ∞",
+        "can lead to the onset of cycles",
+        "SM-C, multilayer chain model",
+        "0",
+        "mean_field",
+        At("pair_flip_rate", {"pair_lam": 1.6}),
+        relation=Relation.ABOVE,
+        note="One half: the layers exchange their states in every sweep.",
+    ),
+    *(_overlap_of_theory(claim) for claim in QDYN if claim.key.endswith(" 0 median")),
+    *(_overlap_of_theory(claim, finite=True) for claim in QDYN if claim.key == _FINITE),
 )

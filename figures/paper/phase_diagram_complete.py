@@ -27,6 +27,7 @@ from figures.paper.thresholds import sweep_over
 from rmtheory.dynamics.freezing import freezing_point
 from rmtheory.local_entropies.boundaries import KINDS
 from rmtheory.local_entropies.diagram import BoundaryPoint, Request, boundary_point
+from rmtheory.runtime.files import write_text
 from rmtheory.runtime.provenance import parameters_hash
 from rmtheory.runtime.untrusted import read_json
 
@@ -100,7 +101,7 @@ def _kept(folder: Path, solve: Any, *args: Any, **settings: Any) -> list[Row]:
     """Return rows from `folder` if they are there; solve for them and leave them there."""
     path = folder / f"{solve.__name__}-{parameters_hash({'args': args, **settings})[:12]}.json"
     if not path.exists():
-        path.write_text(json.dumps(solve(*args, **settings)), encoding="utf-8")
+        write_text(path, json.dumps(solve(*args, **settings)))
     rows: list[Row] = read_json(path)
     return rows
 

@@ -17,6 +17,7 @@ from figures.paper.feature_learning import FIGURE as FEATURE_LEARNING
 from figures.paper.jd_lambda_duality import FIGURE as JD_LAMBDA_DUALITY
 from figures.paper.landscape import LANDSCAPE, REPRESENTATIONS
 from figures.paper.local_entropies import LOCAL_ENTROPIES, YSTAR
+from figures.paper.mean_field import FIGURE as MEAN_FIELD
 from figures.paper.models import FIGURE as MODELS
 from figures.paper.performance_benchmarks import FIGURE as PERFORMANCE_BENCHMARKS
 from figures.paper.phase_diagram import FIGURE as PHASE_DIAGRAM
@@ -44,6 +45,7 @@ FIGURES: dict[str, Figure] = {
         COUNTS,
         DYNAMICS_THRESHOLD,
         THRESHOLDS,
+        MEAN_FIELD,
         PHASE_DIAGRAM_COMPLETE,
         SINGLE_SAMPLE_RM,
         BETHE_VS_EXACT,

@@ -1,0 +1,462 @@
+"""The dynamics for N -> infinity against networks: flip rates, freezing, chance stops, overlaps.
+
+Theory is the effective process of one site (docs: Theory of the dynamics); no parameter is fitted
+to the networks. Its stationary flip rate f_inf(J_D) vanishes at J_dyn, the freezing point.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Picture
+
+from figures.claims.landscape import QDYN
+from figures.engine.figure import Context, Figure, Parameters, Scale, grid, swept
+from figures.engine.plotting import DOUBLE, label_axes, shades
+from figures.paper.dynamics_threshold import PAPER_JD, draw_success
+from figures.paper.shipped import FOLDER, shipped
+from figures.paper.trained_networks import TINY_DATA, gathered, training
+from rmtheory.base.chain import Chain
+from rmtheory.base.estimate import Estimate, Tier
+from rmtheory.base.statistics import mean_of_rows
+from rmtheory.dynamics.averages import mean_field
+from rmtheory.dynamics.finite_size import StoppingLaw, stopping_law
+from rmtheory.dynamics.freezing import FlipRateCurve, fitted_curve, flip_rate_curve
+from rmtheory.dynamics.two_phases import Presentation, overlap_of_phases
+from rmtheory.runtime.provenance import parameters_hash
+from rmtheory.runtime.untrusted import read_json
+
+_SEED = 6
+
+#: Rows of the table of overlaps (SM-H).
+_ROWS = {"jd": [0.5, 0.0], "lambda_x": [5.0, 2.0], "lambda_y": [0.9, 0.5]}
+
+
+def _parameters(
+    rates: dict[str, Any],
+    windows: dict[str, list[float]],
+    samples: int,
+    overlaps: dict[str, Any],
+    solve: dict[str, Any],
+) -> Parameters:
+    return {
+        "seed": _SEED,
+        "rates": rates,
+        # N -> first and last J_D and number of values about the 50 % point.
+        "windows": windows,
+        "samples": samples,
+        "max_sweeps": 1000,
+        "overlaps": overlaps,
+        # How f_inf(J_D) and the stopping law are solved for, or the hash of those shipped.
+        "solve": solve,
+        "pair_lam": 1.6,
+    }
+
+
+def compute(parameters: Parameters, context: Context) -> xr.Dataset:
+    """Solve the theory and measure the networks; sweeps resume, the rest takes a minute."""
+    seed = parameters["seed"]
+    curve, law = theory_of(parameters["solve"])
+    parts = [
+        _rates(parameters["rates"], seed),
+        _curve(curve),
+        _pair(parameters["pair_lam"], seed),
+        _stops(parameters, curve, law, context),
+        _overlaps(parameters["overlaps"], seed, context),
+    ]
+    return xr.merge(parts)
+
+
+def theory_of(solve: dict[str, Any]) -> tuple[FlipRateCurve, StoppingLaw]:
+    """f_inf(J_D) and the stopping law: those shipped, or solved for anew."""
+    if "shipped" not in solve:
+        return flip_rate_curve(**solve["curve"]), stopping_law(**solve["law"])
+
+    def estimate(pair: list[float]) -> Estimate:
+        return Estimate(pair[0], pair[1], Tier.ESTIMATED, "figures/data/mean_field.json")
+
+    stored, fit = shipped("mean_field", "curve"), shipped("mean_field", "law")
+    curve = fitted_curve(stored["rates"], [estimate(pair) for pair in stored["couplings"]])
+    return curve, StoppingLaw(estimate(fit["alpha"]), estimate(fit["beta"]), fit["covariance"])
+
+
+def _put(
+    data: xr.Dataset, name: str, dims: tuple[str, ...], value: Any, error: Any, text: str
+) -> None:
+    """Store a quantity and its error beside it."""
+    data[name] = (dims, np.asarray(value, dtype=float), {"long_name": text})
+    data[f"{name}_error"] = (dims, np.asarray(error, dtype=float))
+
+
+def _numbers(estimates: list[Estimate]) -> tuple[list[float], list[float]]:
+    return [float(e.value) for e in estimates], [float(e.error) for e in estimates]
+
+
+def _rates(settings: dict[str, Any], seed: int) -> xr.Dataset:
+    """f(t) of theory and networks, and its late mean in those that are still active."""
+    from rmsim.network import Network
+    from rmsim.studies.compare import network_averages
+
+    sweeps, values = settings["sweeps"], settings["jd"]
+    shape = (len(values), sweeps)
+    theory, networks = ((np.empty(shape), np.empty(shape)) for _ in range(2))
+    late = np.full((2, len(values)), np.nan)
+    for k, jd in enumerate(values):
+        chain = Chain(1, jd)
+        found = mean_field(chain, sweeps, trajectories=settings["trajectories"], seed=seed)
+        theory[0][k], theory[1][k] = found.flip_rate.value, found.flip_rate.error
+        rates = network_averages(
+            Network(settings["n"], chain),
+            sweeps,
+            samples=settings["networks"],
+            starts=settings["starts"],
+            seed=seed,
+        ).flip_rate
+        networks[0][k], networks[1][k] = mean_of_rows(rates.mean(axis=1))
+        # A network that stopped by chance says nothing of the stationary state.
+        going = rates[..., -1].min(axis=1) > 0
+        if going.sum() > 1:
+            tails = rates[going].mean(axis=1)[:, sweeps // 2 :].mean(axis=1)
+            value, error = mean_of_rows(tails[:, None])
+            late[:, k] = value[0], error[0]
+    data = xr.Dataset(coords={"jd": values, "sweep": np.arange(1, sweeps + 1)})
+    data = data.assign_coords(rates_n=settings["n"])
+    at = ("jd", "sweep")
+    _put(data, "flip_rate", at, *theory, "flip rate f(t), theory")
+    _put(data, "flip_rate_networks", at, *networks, "flip rate f(t), networks")
+    text = "flip rate at late times, networks that did not stop"
+    _put(data, "late_rate", ("jd",), late[0], late[1], text)
+    return data
+
+
+def _curve(curve: FlipRateCurve) -> xr.Dataset:
+    """The stationary states that were solved for, the curve through them, and its zero."""
+    data = xr.Dataset(coords={"solved_rate": list(curve.rates)})
+    solved = _numbers(list(curve.couplings))
+    _put(data, "solved_jd", ("solved_rate",), *solved, "J_D at which neurons flip at this rate")
+    zero = curve.freezing
+    _put(data, "jd_dyn", (), zero.value, zero.error, "J_dyn, where f_inf vanishes")
+    largest = max(curve.rates)
+    rates = np.minimum(np.linspace(0, math.sqrt(largest), 60) ** 2, largest)
+    fitted = _numbers([curve.coupling(float(rate)) for rate in rates])
+    data = data.assign_coords(curve_rate=rates)
+    _put(data, "curve_jd", ("curve_rate",), *fitted, "the same, fitted")
+    return data
+
+
+def _pair(lam: float, seed: int) -> xr.Dataset:
+    """Two layers without self-coupling, all neurons updated at once: flips at late times."""
+    late = mean_field(Chain(2, 0.0, lam), 60, trajectories=20_000, seed=seed).flip_rate_late
+    data = xr.Dataset(coords={"pair_lam": lam})
+    value, error = (math.nan, math.nan) if late is None else (late.value, late.error)
+    _put(data, "pair_flip_rate", (), value, error, "flip rate of two layers at J_D = 0, p = 1")
+    return data
+
+
+def _stops(
+    parameters: Parameters, curve: FlipRateCurve, law: StoppingLaw, context: Context
+) -> xr.Dataset:
+    """Share of networks at a fixed point within the cap, against N f_inf."""
+    from rmsim.studies.convergence import Design, gather, summarise, sweep_of
+
+    cap = parameters["max_sweeps"]
+    designs = tuple(
+        Design(
+            (int(size),),
+            "jd",
+            tuple(grid([low, high], int(count)).tolist()),
+            parameters["samples"],
+            max_sweeps=cap,
+            device="cpu",  # part of the seeds
+        )
+        for size, (low, high, count) in parameters["windows"].items()
+    )
+    sweep = sweep_of(designs, parameters["seed"])
+    with swept({"stops": sweep}, context) as folders:
+        found = summarise(gather(folders["stops"], sweep), "jd").rename(jd="stop_jd")
+    data = found[["success", "success_error"]].assign_coords(trials=found["trials"])
+    rates, errors = _numbers([curve.rate(float(jd)) for jd in data["stop_jd"].values])
+    _put(data, "stop_rate", ("stop_jd",), rates, errors, "f_inf at these J_D, theory")
+    flips = np.linspace(0, 60, 121)
+    data = data.assign_coords(flips=flips, cap=cap)
+    chances = _numbers([law.probability(1, np.full(cap, n)) for n in flips])
+    _put(data, "stop_law", ("flips",), *chances, "chance of a fixed point within the cap, theory")
+    return data.drop_vars("period", errors="ignore")
+
+
+def _overlaps(settings: dict[str, Any], seed: int, context: Context) -> xr.Dataset:
+    """The eight cells of the table at initialisation: theory, also at finite N, and networks."""
+    shape = tuple(len(values) for values in _ROWS.values())
+    size = settings["networks"]["n"]
+    # Copies that measure their correlation in batches of N are networks of N neurons.
+    limit, finite = (
+        [
+            overlap_of_phases(
+                Presentation(jd, lambda_x, lambda_y),
+                trajectories=settings["trajectories"],
+                neurons=neurons,
+                seed=seed,
+            )
+            for jd, lambda_x, lambda_y in product(*_ROWS.values())
+        ]
+        for neurons in (None, size)
+    )
+    fixed = {"preset": "overlaps", "looks": [0], **settings["networks"]}
+    sweep = training(
+        "overlaps", _ROWS, fixed, seed, replicas=settings["count"], paired=tuple(_ROWS)
+    )
+    meaning = {"qdyn_median": "median of q_dyn over samples, networks"}
+    measured = gathered({"overlaps": sweep}, meaning, context)["overlaps"].isel(epoch=0, drop=True)
+    # Sweeps come in ascending order of their axes.
+    measured = measured.sel(_ROWS).transpose(*_ROWS)
+    data = xr.Dataset(coords={f"phase_{name}": values for name, values in _ROWS.items()})
+    data = data.assign_coords(phase_n=size)
+    at = tuple(f"phase_{name}" for name in _ROWS)
+    for name, cells, text in (("q_theory", limit, "N → ∞"), ("q_theory_n", finite, "N neurons")):
+        value, error = (np.reshape(part, shape) for part in _numbers(cells))
+        _put(data, name, at, value, error, f"q_dyn at initialisation, theory, {text}")
+    networks = measured["qdyn_median"].values, measured["qdyn_median_error"].values
+    _put(data, "q_networks", at, *networks, "q_dyn at initialisation, networks")
+    return data
+
+
+# The panels.
+
+_BARS: dict[str, Any] = {"markersize": 3, "linewidth": 0.9, "capsize": 1.5, "capthick": 0.7}
+
+
+def plot(data: xr.Dataset) -> Picture:
+    """Draw the four panels."""
+    picture = Picture(figsize=(DOUBLE, 5.4), layout="constrained")
+    axes = picture.subplots(2, 2).ravel()
+    for letter, axis, draw in zip(
+        "abcd", axes, (_rate_panel, _freezing_panel, _stop_panel, _overlap_panel), strict=True
+    ):
+        axis.set_title(f"({letter})", loc="left", fontweight="bold")
+        draw(axis, data)
+    return picture
+
+
+def _rate_panel(axis: Axes, data: xr.Dataset) -> None:
+    """f(t): lines are theory, points networks."""
+    sweeps = data["sweep"].values
+    shown = np.unique(np.geomspace(1, sweeps[-1], 16).astype(int)) - 1
+    size = int(data["rates_n"])
+    for colour, jd in zip(shades("viridis", data.sizes["jd"]), data["jd"].values, strict=True):
+        row = data.sel(jd=jd)
+        value, error = row["flip_rate"].values, row["flip_rate_error"].values
+        # Copies that all stopped have no rate to draw on a logarithmic axis.
+        there = value > 0
+        axis.plot(sweeps[there], value[there], color=colour, label=f"{jd:g}")
+        low = np.maximum(value - error, 1e-6)
+        axis.fill_between(
+            sweeps[there], low[there], (value + error)[there], color=colour, alpha=0.25, linewidth=0
+        )
+        y, bar = (row[name].values[shown] for name in _NETWORKS)
+        # Below one flip per sweep in all networks together an average means little.
+        enough = y > 2 * bar
+        axis.errorbar(sweeps[shown][enough], y[enough], bar[enough], fmt="o", color=colour, **_BARS)
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_ylim(5e-5, 0.6)
+    axis.legend(title=rf"$J_D$ (points: $N={size}$)", loc="lower left", ncols=2)
+    label_axes(axis, r"sweep $t$", r"flip rate $f(t)$")
+
+
+_NETWORKS = ("flip_rate_networks", "flip_rate_networks_error")
+
+
+def _freezing_panel(axis: Axes, data: xr.Dataset) -> None:
+    """The root of f_inf against J_D: straight, with its zero at J_dyn."""
+    jd, error = data["curve_jd"].values, data["curve_jd_error"].values
+    root = np.sqrt(data["curve_rate"].values)
+    axis.fill_betweenx(root, jd - error, jd + error, color="C0", alpha=0.25, linewidth=0)
+    axis.plot(jd, root, color="C0", label="theory")
+    axis.errorbar(
+        data["solved_jd"],
+        np.sqrt(data["solved_rate"]),
+        xerr=data["solved_jd_error"],
+        fmt="s",
+        color="C0",
+        markerfacecolor="white",
+        label="stationary states",
+        **_BARS,
+    )
+    late, bar = data["late_rate"].values, data["late_rate_error"].values
+    axis.errorbar(
+        data["jd"].values,
+        np.sqrt(late),
+        bar / (2 * np.sqrt(late)),
+        fmt="o",
+        color="C1",
+        zorder=4,
+        label=f"networks, $N={int(data['rates_n'])}$",
+        **_BARS,
+    )
+    zero, its = float(data["jd_dyn"]), float(data["jd_dyn_error"])
+    axis.axvline(PAPER_JD, color="0.45", linewidth=0.9, linestyle=":", label="paper, 0.8")
+    decimals = max(1, -math.floor(math.log10(its)))
+    text = f"$J_{{dyn}}={zero:.{decimals}f}\\pm{its:.{decimals}f}$"
+    axis.annotate(
+        text,
+        (zero, 0),
+        (0.04, 0.09),
+        textcoords="axes fraction",
+        ha="left",
+        fontsize=7,
+        arrowprops={"arrowstyle": "-", "linewidth": 0.6},
+    )
+    axis.set_ylim(0, None)
+    axis.set_xlim(None, 0.9)
+    axis.legend(loc="upper right", facecolor="white", frameon=True, edgecolor="none", framealpha=1)
+    label_axes(axis, r"$J_D$", r"$\sqrt{f_\infty}$")
+
+
+def _stop_panel(axis: Axes, data: xr.Dataset) -> None:
+    """Success of all sizes against N f_inf, with the law of chance stops."""
+    flips = data["flips"].values
+    law, error = data["stop_law"].values, data["stop_law_error"].values
+    axis.fill_between(flips, law - error, law + error, color="0.3", alpha=0.2, linewidth=0)
+    axis.plot(flips, law, color="0.2", label="theory")
+    sizes = data["n"].values
+    for colour, n, marker in zip(shades("viridis", sizes.size), sizes, "osD^vP", strict=False):
+        row = data.sel(n=n)
+        draw_success(
+            axis, n * data["stop_rate"], row["success"], row["trials"], colour, marker, f"$N={n}$"
+        )
+    axis.set_xlim(-1, 60)
+    axis.legend(loc="upper right")
+    label_axes(axis, r"flips per sweep $N f_\infty(J_D)$", f"P(fixed point in {int(data['cap'])})")
+
+
+def _overlap_panel(axis: Axes, data: xr.Dataset) -> None:
+    """Theory and networks less the paper's medians; the labels have these."""
+    rows = list(product(*_ROWS.values()))
+    printed = {claim.key: claim.number for claim in QDYN}
+    paper = np.array([printed[f"qdyn {jd} {lx} {ly} 0 median"] for jd, lx, ly in rows])
+    place = np.arange(len(rows))
+    axis.axvspan(-0.5, 0.5, color="0.88", linewidth=0, label="rounding of the paper")
+    size = int(data["phase_n"])
+    for name, marker, colour, shift, label in (
+        ("q_theory", "s", "C0", -0.2, r"theory, $N\to\infty$"),
+        ("q_theory_n", "D", "C2", 0.0, f"theory, $N={size}$"),
+        ("q_networks", "o", "C1", 0.2, f"networks, $N={size}$"),
+    ):
+        value = data[name].values.ravel()
+        axis.errorbar(
+            1e3 * (value - paper),
+            place + shift,
+            xerr=1e3 * data[f"{name}_error"].values.ravel(),
+            fmt=marker,
+            color=colour,
+            label=label,
+            **_BARS,
+        )
+    theory = data["q_theory"].values.ravel()
+    names = [
+        f"{jd:g}, {lx:g}, {ly:g}:  {q:.3f}  {t:.4f}"
+        for (jd, lx, ly), q, t in zip(rows, paper, theory, strict=True)
+    ]
+    axis.set_yticks(place, names)
+    axis.invert_yaxis()
+    axis.grid(axis="y", visible=False)
+    most = 1.15 * max(6.0, *np.abs(axis.get_xlim()))
+    axis.set_xlim(-most, most)
+    axis.legend(loc="upper center", bbox_to_anchor=(0.1, -0.2), ncols=2, columnspacing=0.8)
+    label_axes(
+        axis,
+        r"$10^3\,(q_{dyn}-$ paper$)$",
+        r"$J_D,\ \lambda_x,\ \lambda_y$:   paper,  theory",
+    )
+
+
+_STORED = {"shipped": parameters_hash(read_json(FOLDER / "mean_field.json"))}
+
+FIGURE = Figure(
+    name="mean_field",
+    title="The dynamics for infinite N: flip rates, freezing, chance stops, overlaps",
+    caption=(
+        "Theory of the dynamics for N -> infinity against networks of one layer; nothing is fitted "
+        "to them. (a) Fraction of neurons that sweep t flips, from random starts: theory (lines, "
+        "bands) and networks (points). (b) Root of the stationary flip rate: fit of theory through "
+        "stationary states solved for at given rates (squares), with the exact slope at its zero "
+        "J_dyn, and networks that did not stop. (c) Share of networks that reach a fixed point, "
+        "against the mean number of flips per sweep, N f_inf: as N grows the sizes approach one "
+        "curve, the law of chance stops, up to corrections of order 1/sqrt(N); beyond 34 flips, "
+        "where it was not measured, its band allows for half of its slope. (d) Overlap of clamped "
+        "and free phase at initialisation, less the paper's medians, for the eight rows of its "
+        "table (labels: paper, theory for N -> infinity): theory for N -> infinity and for "
+        "networks of N neurons, and ours. The size of the labels, which the paper does not print, "
+        "was chosen by this column. Error bars and bands: one standard deviation."
+    ),
+    parameters={
+        Scale.TINY: _parameters(
+            {
+                "jd": [0.5, 0.9],
+                "sweeps": 20,
+                "trajectories": 2000,
+                "n": 60,
+                "networks": 3,
+                "starts": 2,
+            },
+            {"40": [0.4, 0.6, 2], "60": [0.4, 0.6, 2]},
+            6,
+            {"trajectories": 1000, "networks": {"n": 60, "watched": 50, **TINY_DATA}, "count": 2},
+            _STORED,
+        ),
+        Scale.QUICK: _parameters(
+            {
+                "jd": [0.5, 0.6, 0.7, 0.8, 0.9],
+                "sweeps": 120,
+                "trajectories": 40_000,
+                "n": 1000,
+                "networks": 5,
+                "starts": 4,
+            },
+            {"200": [0.40, 0.56, 5], "400": [0.49, 0.61, 5], "800": [0.56, 0.68, 5]},
+            24,
+            {
+                "trajectories": 48_000,
+                "networks": {"n": 1600, "watched": 50, "train_samples": 400, "test_samples": 200},
+                "count": 2,
+            },
+            _STORED,
+        ),
+        Scale.PAPER: _parameters(
+            {
+                "jd": [0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 1.0],
+                "sweeps": 400,
+                "trajectories": 400_000,
+                "n": 4000,
+                "networks": 20,
+                "starts": 4,
+            },
+            {
+                "200": [0.38, 0.60, 12],
+                "500": [0.48, 0.70, 12],
+                "1000": [0.55, 0.74, 11],
+                "2000": [0.60, 0.77, 10],
+                "4000": [0.65, 0.79, 8],
+            },
+            200,
+            {
+                "trajectories": 400_000,
+                "networks": {"n": 1600, "watched": 2000, "train_samples": None},
+                "count": 10,
+            },
+            {
+                "curve": {"repetitions": 12, "iterations": 24},
+                "law": {"repetitions": 400},
+            },
+        ),
+    },
+    compute=compute,
+    plot=plot,
+    seed=_SEED,
+    core_hours={Scale.PAPER: 12.0},
+)
