@@ -18,6 +18,7 @@ from rmsim.cli.networks import (
     relax_command,
     solve_command,
 )
+from rmsim.cli.sweep import sweep_command
 from rmsim.cli.thresholds import thresholds_command
 from rmsim.cli.train import (
     evaluate_command,
@@ -45,6 +46,7 @@ app.command("presets")(presets_command)
 app.command("overlaps")(overlaps_command)
 app.command("relax")(relax_command)
 app.command("solve")(solve_command)
+app.command("sweep")(sweep_command)
 app.command("thresholds")(thresholds_command)
 app.command("train")(train_command)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import platform
 import socket
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,6 +38,7 @@ from rmsim.sweep.directory import Directory
 from rmtheory.base.errors import UnreadableDataError
 from rmtheory.base.wording import counted
 from rmtheory.runtime.processes import as_finished, available_cores
+from rmtheory.runtime.progress import counting
 from rmtheory.runtime.provenance import git_state, package_versions
 
 
@@ -229,6 +231,7 @@ def run_sweep(
     *,
     on_progress: Callable[[Progress], None] | None = None,
     note: Note | None = None,
+    show: bool = False,
 ) -> Report:
     """Compute the points of `sweep` that are not yet in `directory`.
 
@@ -246,6 +249,9 @@ def run_sweep(
         Called with the progress of the run, first with what was there before.
     note : callable, optional
         Called with a sentence about a damaged file or a problem of a cluster.
+    show : bool
+        Show a bar with the time left on standard error. Ctrl-C then ends the run with a sentence
+        instead of a traceback: what is returned has the points finished so far.
 
     Raises
     ------
@@ -270,8 +276,37 @@ def run_sweep(
     (2, 0, 2)
     """
     results = Directory(Path(directory))
-    with results.claimed(sweep):
-        return _run(sweep, results, backend or Local(), on_progress, note or _say_nothing)
+    chosen = backend or Local()
+    if not show:
+        with results.claimed(sweep):
+            return _run(sweep, results, chosen, on_progress, note or _say_nothing)
+    last, begun = Progress(0, len(sweep.grid), 0.0), time.perf_counter()
+    kept: int | None = None
+
+    with counting(sweep.name, len(sweep.grid), None) as bar:
+
+        def follow(progress: Progress) -> None:
+            nonlocal last, kept
+            last, kept = progress, progress.done if kept is None else kept
+            bar(progress.done, share=progress.share)
+            if on_progress is not None:
+                on_progress(progress)
+
+        try:
+            with results.claimed(sweep):
+                return _run(sweep, results, chosen, follow, note or _say)
+        except KeyboardInterrupt:
+            _say(f"interrupted: {results.store.kept(f'{last.done} of {last.asked} points')}")
+    return Report(
+        results.path,
+        last.asked,
+        kept or 0,
+        last.done - (kept or 0),
+        (),
+        (),
+        time.perf_counter() - begun,
+        0.0,
+    )
 
 
 def _run(
@@ -340,6 +375,11 @@ def _missing(
             missing.append(task)
             damaged.append(str(problem))
     return missing, damaged
+
+
+def _say(sentence: str) -> None:
+    """Print a note."""
+    print(f"rmsim: {sentence}", file=sys.stderr, flush=True)
 
 
 def _say_nothing(_sentence: str) -> None:
