@@ -46,6 +46,20 @@ def label_axes(axis: Axes, x: str, y: str) -> None:
     axis.set_ylabel(y)
 
 
+def chance_line(axis: Axes, share: float = 0.1) -> None:
+    """Draw what guessing among ten classes reaches, and say so at its left end."""
+    axis.axhline(share, color="0.3", linewidth=0.8, linestyle=":")
+    axis.annotate(
+        "chance",
+        (0.01, share),
+        (0, 1),
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        fontsize=6,
+        color="0.3",
+    )
+
+
 def shades(colormap: str, count: int) -> Sequence[Any]:
     """Return `count` colours of an ordered family, avoiding the palest end."""
     import matplotlib

@@ -127,7 +127,7 @@ def plot_landscape(data: xr.Dataset) -> Picture:
         one = data.sel(lambda_x=lam)
         _histogram(bend, one)
         _displacement(kick, one)
-        bend.legend(title=rf"$\lambda_x={lam:g}$, {_epochs(data)}", fontsize=6)
+        bend.legend(title=rf"$\lambda_x={lam:g}$, {_epochs(data)}", fontsize=6, handlelength=1)
         kick.legend(title=rf"$\lambda_x={lam:g}$", fontsize=6)
         for axis, stage in zip(maps, STAGES, strict=True):
             shown = _trajectory(axis, one.sel(stage=stage))

@@ -18,12 +18,7 @@ from figures.engine.figure import (
     Parameters,
     Scale,
 )
-from figures.engine.plotting import (
-    DOUBLE,
-    label_axes,
-    panels,
-    shades,
-)
+from figures.engine.plotting import DOUBLE, chance_line, label_axes, panels, shades
 from figures.paper.trained_networks import (
     ALL,
     FEW,
@@ -76,8 +71,8 @@ def plot_role(data: xr.Dataset) -> Picture:
         _curves(axis, data.sel(scheme="full"), name)
         label_axes(axis, r"self-coupling $J_D$", _LABELS[name])
         axis.set_ylim(0, 1)
-        axis.axhline(0.1, color="0.3", linewidth=0.8, linestyle=":", label="chance")
-        axis.legend(title=_epochs(data), loc="lower right")
+        chance_line(axis)
+        axis.legend(title=_epochs(data), loc="lower right", bbox_to_anchor=(1, 0.12))
     return picture
 
 
@@ -95,8 +90,8 @@ def plot_schemes(data: xr.Dataset) -> Picture:
             )
         label_axes(axis, r"self-coupling $J_D$", "test accuracy")
         axis.set_ylim(0, 1)
-        axis.axhline(0.1, color="0.3", linewidth=0.8, linestyle=":", label="chance")
-        axis.legend(title=f"$N={n}$, {_epochs(data)}", loc="lower right")
+        chance_line(axis)
+        axis.legend(title=f"$N={n}$, {_epochs(data)}", loc="lower right", bbox_to_anchor=(1, 0.12))
     return picture
 
 
