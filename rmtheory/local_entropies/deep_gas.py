@@ -500,8 +500,12 @@ class DeepGasSolver:
 #: Factor by which y is changed until S_E changes sign.
 _GROWTH = 1.8
 
-#: y rho from which on y* is not searched for: S_I* is known to a part of S_E/y.
-_BEYOND = 4.0
+#: y rho from which on y* is not searched for: S_I* is known to a part of S_E/y. Of two layers more
+#: is cheap.
+_BEYOND, _BEYOND_PAIR = 4.0, 16.0
+
+#: How often the first y may be lowered.
+_MOST_BEGINNINGS = 5
 
 #: Accuracy of log rho on the way: phi is stationary in it.
 _ROUGH = 3e-3
@@ -510,17 +514,18 @@ _ROUGH = 3e-3
 def find_deep_gas(chain: Chain, d: float) -> tuple[DeepGas, bool]:
     """Return the gas of a deep chain at `d`, and whether its y is only a lower bound of y*.
 
-    y is changed until S_E changes sign. Where S_E > 0 up to y rho = 4, every column may allow
-    every flip, and y* does not matter.
+    y is changed until S_E changes sign. Where S_E > 0 up to y rho = 4 (16 for two layers), every
+    column may allow every flip, and y* does not matter.
     """
     solver = DeepGasSolver(chain, d)
     # Free flips have rho = d/2.
     log_rho = np.full(solver.fold.size, math.log(0.5 * d))
-    gas = solver.at(_BEYOND / (0.5 * d), log_rho, _ROUGH)
+    beyond = _BEYOND_PAIR if chain.layers == 2 else _BEYOND
+    gas = _begin(solver, beyond / (0.5 * d), log_rho)
     positive = gas.external > 0
     before = gas
     while (gas.external > 0) == positive:
-        if positive and gas.y * math.exp(float(gas.log_rho.max())) > 0.9 * _BEYOND:
+        if positive and gas.y * math.exp(float(gas.log_rho.max())) > 0.9 * beyond:
             return gas, True
         factor = _GROWTH if positive else 1 / _GROWTH
         if gas.y * factor < 3:
@@ -530,3 +535,15 @@ def find_deep_gas(chain: Chain, d: float) -> tuple[DeepGas, bool]:
     log_y = math.log(before.y) + share * math.log(gas.y / before.y)
     mixed = before.log_rho + share * (gas.log_rho - before.log_rho)
     return solver.ystar(math.exp(log_y), mixed), False
+
+
+def _begin(solver: DeepGasSolver, y: float, log_rho: Array) -> DeepGas:
+    """Solve at `y`, or at a smaller one where flips are many and y is far beyond y*."""
+    for _ in range(_MOST_BEGINNINGS):
+        try:
+            return solver.at(y, log_rho, _ROUGH)
+        except NotConvergedError:
+            y, log_rho = y / 4, log_rho + 0.5
+    raise NotConvergedError(
+        f"no gas of flips of {solver.chain} was found at d = {solver.d:.10g}: take a larger d"
+    )

@@ -438,6 +438,24 @@ def _leading_order(chain: Chain, d: float, y: float, log_rho: Array) -> SmearedG
     return solve(chain, d, y, log_rho)
 
 
+def gas_at(chain: Chain, d: float, y: float) -> tuple[SmearedGas, float]:
+    """Return the gas of one layer or two mirror images at given y, and S_E per neuron there."""
+    from scipy import optimize
+
+    def excess(log_rho: float) -> float:
+        columns = _columns_of(chain, d, y, np.array([log_rho]))
+        return y * float(columns.flipped[0]) - 0.5 * (y - 1) * d
+
+    low, high = math.log(d) - 5, math.log(MOST_RHO)
+    if excess(low) > 0 or excess(high) < 0:
+        raise NotConvergedError(f"flips of {chain} are not dilute at d = {d:.10g}, y = {y:g}")
+    log_rho = np.array([optimize.brentq(excess, low, high, xtol=1e-10)])
+    gas = _collected(chain, d, y, log_rho)
+    columns, total = _columns_of(chain, d, y, log_rho), chain.finite_layers * float(log_rho[0])
+    external = (columns.log_z - y * columns.log_b + 0.5 * d * total) / chain.finite_layers
+    return gas, external
+
+
 def _many_layers(chain: Chain, d: float, y: float, log_rho: Array) -> SmearedGas:
     """Three layers or more, by messages; the guess may have a rho for every layer."""
     solver = DeepGasSolver(chain, d)
@@ -451,7 +469,11 @@ def _many_layers(chain: Chain, d: float, y: float, log_rho: Array) -> SmearedGas
 
 def _few_layers(chain: Chain, d: float, y: float, log_rho: Array) -> SmearedGas:
     """One layer or two: all fields at once."""
-    y, log_rho = _solve(chain, d, y, log_rho)
+    return _collected(chain, d, *_solve(chain, d, y, log_rho))
+
+
+def _collected(chain: Chain, d: float, y: float, log_rho: Array) -> SmearedGas:
+    """Return S_I* to first order in qhat and the slope to leading order at a solution."""
     columns = _columns_of(chain, d, y, log_rho)
     layers = chain.finite_layers
     shared = np.broadcast_to(log_rho, (layers,))

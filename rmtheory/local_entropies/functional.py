@@ -231,6 +231,8 @@ class Functional(ABC):
     #: Where S_E > 0 at this y, y* is not searched for: S_I* is known to 1/y. Infinite where no y so
     #: large is in reach.
     plateau_y: ClassVar[float] = 3e7
+    #: y* from which on the gas of flips is asked first at small d: beyond, it is faster.
+    gas_y: ClassVar[float] = math.inf
     #: Whether an evaluation takes milliseconds, so that every point of a curve can be scanned in y.
     fast: ClassVar[bool] = False
     #: Whether arbitrary precision is implemented.

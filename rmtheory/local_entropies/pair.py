@@ -83,6 +83,7 @@ class PairFunctional(Functional):
     scan_y = 300.0
     plateau_y = 2e4
     largest_y = 1e5
+    gas_y = 300.0
     in_reach = "two layers are in reach up to y = 100000"
 
     @property

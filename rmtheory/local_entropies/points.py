@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
@@ -13,11 +14,18 @@ from numpy.typing import ArrayLike
 
 from rmtheory.base import checks
 from rmtheory.base.chain import Chain
-from rmtheory.base.errors import InvalidInputError, NotConvergedError
+from rmtheory.base.errors import InvalidInputError, NotConvergedError, OutsideValidityError
 from rmtheory.base.estimate import Estimate, Tier
 from rmtheory.base.gaussian import Array
-from rmtheory.local_entropies.deep_gas import DeepGasSolver, find_deep_gas
-from rmtheory.local_entropies.dilute_gas import MOST_QHAT, MOST_RHO, SECOND_ORDER
+from rmtheory.local_entropies.deep_gas import DeepGas, DeepGasSolver, find_deep_gas
+from rmtheory.local_entropies.dilute_gas import (
+    MOST_QHAT,
+    MOST_RHO,
+    SECOND_ORDER,
+    SmearedGas,
+    gas_at,
+    smeared_gas,
+)
 from rmtheory.local_entropies.functional import Functional, Refined
 from rmtheory.local_entropies.functionals import functional
 from rmtheory.local_entropies.precise import precise_point, precise_ystar
@@ -175,12 +183,17 @@ def ystar(
     model = functional(chain)
     precise = _wants_precise(model, digits)
     tracker = CurveTracker(model) if tracker is None else tracker
+    if digits is None:
+        answer = _gas_first(model, float(exact_d), tracker)
+        if answer is not None:
+            return answer
     try:
         solved = tracker.solve(float(exact_d), tol or _tolerance(model, digits))
     except NotConvergedError as problem:
         if precise:
             raise
-        for other in (_extrapolated, _diluted) if model.plateau_y == math.inf else (_unbounded,):
+        # Which of them are worked out depends on the depth; the others say nothing.
+        for other in (_extrapolated, _unbounded, _diluted):
             answer = other(model, float(exact_d))
             if answer is not None:
                 return answer
@@ -228,6 +241,10 @@ _LEAST_FLIPS = 0.2
 #: Largest error, relative to S_I*, of what is said of S_I* where y* is not reached.
 _MOST_UNCERTAIN = 0.1
 
+#: Largest distance at which the gas of flips is asked, and its largest relative error where the
+#: full functional might do better.
+_DILUTE, _SMALL = 0.03, 0.02
+
 
 def _unbounded(model: Functional, d: float) -> YStar | None:
     r"""Return S_I* where S_E > 0 up to a y so large that y* does not matter; None elsewhere.
@@ -240,6 +257,8 @@ def _unbounded(model: Functional, d: float) -> YStar | None:
 
     and S_I(y) = phi(y) - S_E(y)/y lies between them as long as S_E does not rise.
     """
+    if model.plateau_y == math.inf:
+        return None
     solved: list[Refined] = []
     # Without constraints m = tanh(y qhat m) at large y, and m^2 = q1.
     m = math.sqrt(1 - 2 * d)
@@ -283,7 +302,7 @@ def _extrapolated(model: Functional, d: float) -> YStar | None:
     is what leaving out the least or the largest y changes, whichever is more, and a part of how far
     the polynomial is followed.
     """
-    if d * _LADDER[-1] < _LEAST_FLIPS:
+    if d * _LADDER[-1] < _LEAST_FLIPS or model.plateau_y < math.inf:
         return None
     solved: list[Refined] = []
     start: Array | None = None
@@ -347,10 +366,87 @@ def _diluted(model: Functional, d: float) -> YStar | None:
     Where S_E > 0 up to y rho = 4 every flip may be allowed at once: S_I* is then known to S_E/y,
     as in :func:`_unbounded`.
     """
-    chain = model.chain
+    return None if model.gas_y == math.inf or d > _DILUTE else _by_gas(model.chain, d)
+
+
+def _gas_first(model: Functional, d: float, tracker: CurveTracker) -> YStar | None:
+    """Return the answer of the gas where the full functional would take long, or be out of reach.
+
+    That is where y* is beyond `gas_y` of the functional, and the error of the gas is small.
+    """
+    if d > _DILUTE or model.gas_y == math.inf:
+        return None
+    expected = tracker.expected(d)
+    if expected is not None and expected[0] < model.gas_y:
+        return None
+    answer = _by_gas(model.chain, d, model.gas_y, expected)
+    if answer is None or float(answer.internal.error) > _SMALL * abs(float(answer.internal)):
+        return None
+    return answer
+
+
+def _by_gas(
+    chain: Chain,
+    d: float,
+    least_y: float = 0.0,
+    expected: tuple[float, Array] | None = None,
+) -> YStar | None:
+    """Solve the gas, from a guess of y and qhat; None if there is none or y* < `least_y`."""
+    start = None if expected is None else (expected[0], -2 * expected[0] * expected[1])
     try:
+        if chain.layers == 2:  # all fields at once, whatever rho is
+            with suppress(OutsideValidityError):
+                pair = smeared_gas(chain, d, start)
+                return None if pair.y_star < least_y else _from_pair_gas(pair)
+            if chain.uniform:
+                return _from_pair_gas(*gas_at(chain, d, _PLATEAU / d))
         gas, bound = find_deep_gas(chain, d)
-        solver = DeepGasSolver(chain, d)
+    except NotConvergedError:
+        return None
+    return None if gas.y < least_y else _from_gas(gas, bound)
+
+
+#: What the first order moves y* by, relatively and in units of qhat: 5 to 10 for one layer.
+_Y_MOVES = 15.0
+
+
+#: y d at which the gas of two layers is read where S_E > 0 at all y.
+_PLATEAU = 40.0
+
+
+def _from_pair_gas(gas: SmearedGas, external: float = 0.0) -> YStar | None:
+    """Turn the gas of two layers into a result; None if it is too uncertain.
+
+    Where S_E = `external` > 0 its y is a lower bound of y*.
+    """
+    if external < 0:
+        return None
+    bound, left = external > 0, external / gas.y_star
+    error = gas.error + left
+    if not gas.dilute or error > _MOST_UNCERTAIN * abs(gas.internal):
+        return None
+    label = "dilute gas of flips to first order in qhat"
+    y, moved = gas.y_star, _Y_MOVES * gas.qhat
+    qhat = -np.broadcast_to(np.array(gas.log_rho), (2,)) / (2 * y)
+    conjugates = tuple(Estimate(float(q), float(q) * moved, Tier.ESTIMATED, label) for q in qhat)
+    return YStar(
+        gas.chain,
+        gas.d,
+        _lower_bound(y, label) if bound else Estimate(y, moved * y, Tier.ESTIMATED, label),
+        Estimate(gas.internal - left, error, Tier.ESTIMATED, label),
+        Estimate(gas.slope, gas.slope_error + left / gas.d, Tier.ESTIMATED, label),
+        _upper_bounds(qhat, label) if bound else conjugates,
+        0.0,
+        None,
+        y_star_is_bound=bound,
+    )
+
+
+def _from_gas(gas: DeepGas, bound: bool) -> YStar | None:
+    """Turn the gas at one distance into a result; None if it is too uncertain."""
+    chain, d = gas.chain, gas.d
+    solver = DeepGasSolver(chain, d)
+    try:
         slope, rule = solver.slope(gas), solver.finer(gas)
     except NotConvergedError:
         return None
@@ -359,7 +455,9 @@ def _diluted(model: Functional, d: float) -> YStar | None:
     label = "dilute gas of flips to first order in qhat"
     error = SECOND_ORDER * float(qhat.max()) * abs(gas.correction) + rule
     internal = gas.phi + gas.correction
-    slope_error = 3 * abs(gas.correction) / d + 1e-4 * abs(slope)
+    # S_I* has orders that go like d^2; for one layer and two the power was between 1.0 and 3.2.
+    slope += 2 * gas.correction / d
+    slope_error = 1.2 * abs(gas.correction) / d + 1e-4 * abs(slope) + 2 * rule / d
     if bound:
         left = gas.external / gas.y
         internal, error = internal - left, error + left

@@ -508,6 +508,13 @@ class CurveTracker:
         self._known.append(point)
         self._known.sort(key=lambda waypoint: waypoint.parameter)
 
+    def expected(self, d: float) -> tuple[float, Array] | None:
+        """Return y and qhat at `d` extrapolated from the points of this curve, None if unknown."""
+        if self._foreign or not self._known:
+            return None
+        y, *qhat = np.exp(self._predict(_parameter(d)))
+        return float(y), np.array(qhat)
+
     def solve(self, d: float, tol: float, slope_tol: float = math.inf) -> Refined:
         """Solve for y* at `d` to `tol` in S_I*, continuing from the nearest known point.
 

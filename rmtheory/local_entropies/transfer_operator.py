@@ -79,6 +79,7 @@ class TransferFunctional(Functional):
     curve_tol = 1e-8
     point_tol = 1e-8
     largest_y = LARGEST_Y
+    gas_y = 30.0
     plateau_y = math.inf
     in_reach = IN_REACH
     largest_start = 0.15
