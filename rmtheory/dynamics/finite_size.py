@@ -234,7 +234,7 @@ def half_point(size: int, sweeps: int, curve: FlipRateCurve, law: StoppingLaw) -
     >>> curve = FlipRateCurve(1.0, (0.1,), (), np.array([0.814, 0, 0]), 1e-6 * np.eye(3))
     >>> alpha, beta = (Estimate(x, 0.01, Tier.ESTIMATED, "given") for x in (3.6, 0.12))
     >>> print(half_point(4000, 1000, curve, StoppingLaw(alpha, beta, 0.0)))
-    0.712 ± 7e-3
+    0.71 ± 9e-3
     """
     size = checks.integer("size", size, 2)
     flips = law.flips_at(checks.integer("sweeps", sweeps, 1))

@@ -447,7 +447,7 @@ def fitted_curve(
     ...     Estimate(0.814 - 1.1652 * f**0.5, 0.001, Tier.ESTIMATED, "given") for f in rates
     ... ]
     >>> print(fitted_curve(rates, couplings).freezing)
-    0.814 ± 5e-3
+    0.814 ± 3e-3
     """
     slope = overshoot_slope(p)
     f = np.array(rates)
