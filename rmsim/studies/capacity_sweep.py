@@ -164,7 +164,7 @@ def analyse(raw: xr.Dataset, *, epsilon: float = 0.05, seed: int = 0) -> xr.Data
     layers, sizes = sorted(layers), sorted(sizes)
     shape = (len(protocols), len(layers), len(sizes))
     value, error = np.full(shape, np.nan), np.full(shape, np.nan)
-    status = np.full(shape, "", dtype="U80")
+    status = np.full(shape, "", dtype="U120")
     trials = np.zeros(shape, dtype=np.int64)
     slopes = np.full((5, *shape[:2]), np.nan)
     for a, protocol in enumerate(protocols):
@@ -272,6 +272,7 @@ class CapacityStatus(StrEnum):
     ABOVE = "above all P tried: raise the loads"
     FEW = "fewer than 5 different P: more trials"
     UNRESOLVED = "too noisy: many bootstrap samples have no crossing, more trials"
+    UNDETERMINED = "not determined: O_5 does not fall with P, more trials over wider loads"
 
 
 @dataclass(frozen=True)
@@ -305,6 +306,10 @@ def p_max(
 ) -> Capacity:
     """Return the capacity from trials with `patterns` pairs and 5th percentiles `o5`.
 
+    It is where the fit of :func:`monotone_fit` falls below 1 - `epsilon`. All P tried are too
+    large, or too small, only if every trial says so; where some trials reach 1 - `epsilon` and
+    others do not, but the fit has no crossing, the trials do not determine P_max.
+
     Examples
     --------
     >>> P = np.arange(40, 81)
@@ -325,6 +330,9 @@ def p_max(
     penalty = _penalty(p, values)
     value, status = _crossing(p, values, target, penalty)
     if status is not CapacityStatus.FOUND:
+        reached = values >= target
+        if reached.any() and not reached.all():
+            status = CapacityStatus.UNDETERMINED
         return Capacity(math.nan, math.nan, status)
     draw = np.random.default_rng(seed)
     resampled = []
@@ -343,13 +351,8 @@ def p_max(
 def _crossing(
     p: Array, values: Array, target: float, penalty: float
 ) -> tuple[float, CapacityStatus]:
-    """Return where the spline falls below `target`.
-
-    More pairs are harder to learn: wiggles of the spline are levelled by the decreasing curve
-    nearest to it, so that there is one crossing, and none is favoured.
-    """
-    x, wiggly = smooth(p, values, penalty)
-    fitted = isotonic_regression(wiggly, increasing=False).x
+    """Return where the decreasing fit falls below `target`."""
+    x, fitted = _decreasing(p, values, penalty)
     below = np.flatnonzero(fitted < target)
     if below.size == 0:
         return math.nan, CapacityStatus.ABOVE
@@ -358,6 +361,55 @@ def _crossing(
         return math.nan, CapacityStatus.BELOW
     share = (fitted[k - 1] - target) / (fitted[k - 1] - fitted[k])
     return float(x[k - 1] + share * (x[k] - x[k - 1])), CapacityStatus.FOUND
+
+
+def _decreasing(p: Array, values: Array, penalty: float) -> tuple[Array, Array]:
+    """Return the decreasing curve nearest to the smoothing spline, on a fine grid.
+
+    More pairs are harder to learn: wiggles of the spline are levelled, so that there is one
+    crossing, and none is favoured. O_5 is an overlap, at most 1.
+    """
+    x, wiggly = smooth(p, values, penalty)
+    return x, np.minimum(isotonic_regression(wiggly, increasing=False).x, 1.0)
+
+
+def monotone_fit(
+    patterns: ArrayLike, o5: ArrayLike, *, bootstrap: int = 200, seed: int = 0
+) -> tuple[Array, Array, Array]:
+    """Return P on a fine grid, the fit of O_5 there, which decreases and is at most 1, its error.
+
+    The error is that of the bootstrap over trials.
+
+    Parameters
+    ----------
+    patterns, o5 : array_like
+        Pairs and 5th percentile of each trial; five different P or more.
+    bootstrap, seed : int
+        Number and seed of the bootstrap samples.
+
+    Examples
+    --------
+    >>> P = np.arange(40, 81)
+    >>> grid, fit, error = monotone_fit(P, np.where(P <= 60, 1.0, 1.0 - (P - 60) / 20))
+    >>> bool((np.diff(fit) <= 0).all()), bool(fit.max() <= 1), bool((error >= 0).all())
+    (True, True, True)
+    """
+    p, values = (np.asarray(a, dtype=float) for a in (patterns, o5))
+    if p.shape != values.shape or np.unique(p).size < _LEAST:
+        allowed = f"one for each trial, of {_LEAST} different P or more"
+        raise InvalidInputError("patterns", f"of shape {p.shape}", allowed)
+    penalty = _penalty(p, values)
+    grid, fit = _decreasing(p, values, penalty)
+    draw = np.random.default_rng(seed)
+    curves = []
+    for _ in range(checks.integer("bootstrap", bootstrap, 2)):
+        chosen = draw.integers(0, p.size, p.size)
+        if np.unique(p[chosen]).size >= _LEAST:
+            x, again = _decreasing(p[chosen], values[chosen], penalty)
+            curves.append(np.interp(grid, x, again))
+    if len(curves) < 2:
+        raise InvalidInputError("patterns", f"{p.size} trials", "enough for a bootstrap")
+    return grid, fit, np.std(curves, axis=0, ddof=1)
 
 
 def smooth(p: Array, values: Array, penalty: float | None = None) -> tuple[Array, Array]:

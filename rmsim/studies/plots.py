@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from rmsim.studies.capacity_sweep import smooth
+from rmsim.studies.capacity_sweep import monotone_fit
 from rmsim.studies.convergence import trends_of
 from rmsim.studies.success_curves import REJECTED, curve
 from rmtheory.runtime.files import replacing
@@ -133,7 +133,9 @@ def plot_capacity(data: xr.Dataset, raw: xr.Dataset, path: Path) -> None:
         p, values = (np.asarray(one[name].values, dtype=float) for name in ("patterns", "o5"))
         right.plot(p, values, ".", color=colour, label=f"{int(depth)}")
         if np.unique(p).size >= 5:
-            right.plot(*smooth(p, values), color=colour, linewidth=1)
+            x, fit, error = monotone_fit(p, values)
+            right.plot(x, fit, color=colour, linewidth=1)
+            right.fill_between(x, fit - error, fit + error, color=colour, alpha=0.2, linewidth=0)
     right.xaxis.set_major_locator(MaxNLocator(integer=True))
     right.axhline(0.95, color="0.5", linewidth=0.8)
     right.set(xlabel="$P$", ylabel=rf"5th percentile of overlaps, $N={largest}$")

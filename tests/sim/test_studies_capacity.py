@@ -28,6 +28,7 @@ from rmsim.studies.capacity_sweep import (
     Design,
     analyse,
     gather,
+    monotone_fit,
     overlaps_by_layer,
     p_max,
     slope,
@@ -310,3 +311,26 @@ def test_bad_numbers_are_refused() -> None:
         run_trials(SHORT, 2, 10, [0], 0, loads=(0.9, 0.5))
     with pytest.raises(InvalidInputError, match="p must be"):
         replace(SHORT, p=0.0)
+
+
+def test_trials_that_do_not_determine_p_max_say_so() -> None:
+    """O_5 = 1 at the largest P only: lower loads would not help, and the fit stays below 1."""
+    patterns = [16, 18, 20, 22, 24]
+    capacity = p_max(patterns, [0.5, 0.5, 0.5, 0.5, 1.0])
+    assert capacity.status is CapacityStatus.UNDETERMINED
+    assert math.isnan(capacity.value)
+    assert p_max(patterns, [0.5, 0.4, 0.5, 0.3, 0.2]).status is CapacityStatus.BELOW
+    assert p_max(patterns, [1.0, 1.0, 0.97, 1.0, 0.96]).status is CapacityStatus.ABOVE
+
+
+def test_the_fit_decreases_and_is_an_overlap() -> None:
+    """A step makes a spline overshoot beyond 1; the fit does not, and has an error."""
+    P = np.repeat(np.arange(20, 41), 3)
+    noise = np.random.default_rng(0).normal(0, 0.02, P.size)
+    o5 = np.minimum(np.where(P < 30, 1.0, 0.3) + noise, 1)
+    _, fit, error = monotone_fit(P, o5, bootstrap=40)
+    assert np.all(np.diff(fit) <= 0)
+    assert fit.max() <= 1
+    assert 0 < error.max() < 0.5
+    with pytest.raises(InvalidInputError, match=r"^patterns must be one for each trial"):
+        monotone_fit([1, 2], [1, 1])
