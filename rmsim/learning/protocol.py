@@ -179,8 +179,10 @@ def train_in_parts(
     parts : int
         How often it yields, about; the weights do not depend on it.
     """
+    if order is not None:
+        inputs, labels, order = _chosen(inputs, labels, order)
     x, y = checked_samples(parameters, state, inputs, labels, least=0)
-    order = torch.arange(len(x)) if order is None else checked_order(order, len(x))
+    order = torch.arange(len(x)) if order is None else order
     learner = _learner(parameters, state.copy(), y.dim() == 1, compiled)
     size = parameters.batch.size
     batches = -(-len(order) // size)
@@ -192,6 +194,15 @@ def train_in_parts(
     learnt = replace(learner.finish(), step=state.step + batches)
     demand_learnt(parameters, learnt, x, y)
     return learnt
+
+
+def _chosen(inputs: Array, labels: Array, order: torch.Tensor) -> tuple[Array, Array, torch.Tensor]:
+    """Return the samples of a short `order`, and the order of these: no others are looked at."""
+    x, y = as_tensor("inputs", inputs), as_tensor("labels", labels)
+    order = checked_order(order, len(x) if x.dim() else 0)
+    if not x.dim() or not y.dim() or len(y) != len(x) or 2 * len(order) > len(x):
+        return x, y, order
+    return x[order.to(x.device)], y[order.to(y.device)], torch.arange(len(order))
 
 
 def _last(steps: Generator[int, None, S], follow: Callable[[int], None] = lambda done: None) -> S:

@@ -531,7 +531,7 @@ def checked_inputs(state: State, inputs: Array) -> torch.Tensor:
         raise InvalidInputError("inputs", str(tuple(x.shape)), allowed)
     if x.is_complex():
         raise InvalidInputError("inputs", str(x.dtype), "real")
-    if x.is_floating_point() and not bool(x.isfinite().all()):
+    if x.is_floating_point() and not math.isfinite(largest(x)):
         raise InvalidInputError("inputs", "a number that is not finite", "finite")
     return x
 
