@@ -14,7 +14,7 @@ KEY := $(shell { cat pyproject.toml constraints.txt .ci/hashes.txt; echo '$(EXTR
 STAMP := $(VENV)/.installed-$(KEY)
 
 .DEFAULT_GOAL := help
-.PHONY: help paper test test-machines lint docs bench pins clean
+.PHONY: help paper test test-machines lint docs bench performance pins clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST))
@@ -42,8 +42,11 @@ docs: $(STAMP) ## Build the documentation into docs/_build/html, warnings are er
 	@$(RUN) sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "The documentation is in docs/_build/html/index.html"
 
-bench: $(STAMP) ## Time the code
-	@$(RUN) pytest -o addopts=--import-mode=importlib tests/benchmarks --benchmark-only
+bench: $(STAMP) ## Time the code, in CPU time
+	@$(RUN) pytest -o addopts=--import-mode=importlib tests/benchmarks --benchmark-only --benchmark-timer=time.process_time
+
+performance: $(STAMP) ## Measure against numpy and sgemm, and write docs/performance.md
+	@$(RUN:-m=) docs/_ext/performance.py
 
 pins: ## Renew .ci/hashes.txt after a change of constraints.txt
 	@$(or $(PYTHON),python3) .ci/pins
