@@ -206,7 +206,8 @@ def test_p_max_says_why_there_is_none(edge: float, trials: int, status: Capacity
 def test_a_few_lucky_trials_are_no_capacity() -> None:
     p = np.arange(40, 48)
     o5 = np.array([0.9, 0.9, 0.9, 0.9, 0.96, 0.9, 0.9, 0.9])
-    assert p_max(p, o5).status in (CapacityStatus.BELOW, CapacityStatus.UNRESOLVED)
+    # One of eight reaches the target, and not at the lowest P: nothing says where P_max is.
+    assert p_max(p, o5).status is CapacityStatus.UNDETERMINED
 
 
 def test_slope_is_the_weighted_line() -> None:
