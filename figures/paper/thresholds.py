@@ -379,7 +379,8 @@ def success_panel(axis: Axes, data: xr.Dataset) -> None:
     sizes = sorted({int(n) for n in data["n"].values[data["group"].values == "core"]})
     title = f"$N={sizes[0]}$ (pale)\nto {sizes[-1]} (dark)"
     axis.set_xlim(right=0.98)  # room for the legend, to the right of the paper's 0.8
-    axis.legend(handles=handles, title=title, loc="lower right", handlelength=1.2)
+    cover = {"frameon": True, "facecolor": "white", "edgecolor": "none", "framealpha": 0.9}
+    axis.legend(handles=handles, title=title, loc="lower right", handlelength=1.2, **cover)
     label_axes(axis, r"$J_D$", "fraction of samples solved")
 
 
