@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rmsim.studies.capacity import Protocol, Trials, run_trials
     from rmsim.studies.capacity_sweep import Capacity, CapacityStatus, p_max
     from rmsim.studies.convergence import Design, Thresholds, thresholds
+    from rmsim.studies.grid_sweeps import sweep_of, tidy
     from rmsim.studies.landscape_survey import Survey, landscape, survey
     from rmsim.studies.neighbourhood import (
         CheckedStates,
@@ -50,6 +51,7 @@ else:
             ".capacity": ["Protocol", "Trials", "run_trials"],
             ".capacity_sweep": ["Capacity", "CapacityStatus", "p_max"],
             ".convergence": ["Design", "Thresholds", "thresholds"],
+            ".grid_sweeps": ["sweep_of", "tidy"],
             ".landscape_survey": ["Survey", "landscape", "survey"],
             ".neighbourhood": [
                 "CheckedStates",
@@ -100,7 +102,9 @@ __all__ = [
     "run_trials",
     "survey",
     "survey_neighbourhood",
+    "sweep_of",
     "thresholds",
+    "tidy",
     "trained",
     "trajectory_distances",
 ]
