@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from rmsim.enumeration.exhaustive import enumerate_fixed_points
     from rmsim.learning.estimator import RMClassifier
     from rmsim.learning.run_folder import Plan
-    from rmsim.learning.training import evaluate, train
+    from rmsim.learning.training import evaluate, train, train_many
     from rmsim.network import Network
     from rmsim.search.amp import belief_propagation
     from rmsim.search.methods import find_fixed_point
@@ -83,7 +83,7 @@ else:
             ".enumeration.exhaustive": ["enumerate_fixed_points"],
             ".learning.estimator": ["RMClassifier"],
             ".learning.run_folder": ["Plan"],
-            ".learning.training": ["evaluate", "train"],
+            ".learning.training": ["evaluate", "train", "train_many"],
             ".network": ["Network"],
             ".search.amp": ["belief_propagation"],
             ".search.methods": ["find_fixed_point"],
@@ -134,4 +134,5 @@ __all__ = [
     "synthetic",
     "thresholds",
     "train",
+    "train_many",
 ]

@@ -25,6 +25,8 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from types import FunctionType
@@ -187,7 +189,7 @@ def _text_of(file: str) -> bytes:
 
 def thread_count(work: float, grain: float) -> int:
     """Return how many threads are worth it, if each should have `grain` operations or more."""
-    return int(max(1, min(torch.get_num_threads(), work // grain)))
+    return int(max(1, min(1 if _ALONE.get() else torch.get_num_threads(), work // grain)))
 
 
 def shares(total: int, parts: int) -> list[tuple[int, int]]:
@@ -207,6 +209,61 @@ def run_parts(function: Callable[..., object], parts: Sequence[tuple[Any, ...]])
     function(*parts[0])
     for future in waiting:
         future.result()
+
+
+#: Whether this thread is one of :func:`side_by_side`, whose loops have no further threads.
+_ALONE: ContextVar[bool] = ContextVar("alone", default=False)
+
+#: Calls a function with each of some tuples of arguments.
+Run = Callable[[Callable[..., object], Sequence[tuple[Any, ...]]], None]
+
+
+@contextmanager
+def side_by_side(tasks: int, threads: int | None = None) -> Iterator[Run]:
+    """Give a function that calls another with each of `tasks` tuples of arguments, in threads.
+
+    Compiled loops that are called there use one thread each. One task is done in this thread, and
+    its loops may use all. The first failure is raised after all tasks have ended.
+
+    Parameters
+    ----------
+    tasks : int
+        Tuples of arguments.
+    threads : int, optional
+        Tasks at a time; as many as torch has threads by default.
+
+    Examples
+    --------
+    >>> with side_by_side(3) as run:
+    ...     numbers = []
+    ...     run(lambda x: numbers.append(x * x), [(1,), (2,), (3,)])
+    >>> sorted(numbers)
+    [1, 4, 9]
+    """
+    count = min(tasks, torch.get_num_threads() if threads is None else threads)
+    if count < 2:
+        yield _run_here
+        return
+    with ThreadPoolExecutor(count, thread_name_prefix="rmsim-networks") as pool:
+
+        def run(function: Callable[..., object], parts: Sequence[tuple[Any, ...]]) -> None:
+            waiting = [pool.submit(_call_alone, function, *part) for part in parts]
+            problems = [future.exception() for future in waiting]
+            for problem in problems:
+                if problem is not None:
+                    raise problem
+
+        yield run
+
+
+def _run_here(function: Callable[..., object], parts: Sequence[tuple[Any, ...]]) -> None:
+    for part in parts:
+        function(*part)
+
+
+def _call_alone(function: Callable[..., object], *given: Any) -> None:
+    _ALONE.set(True)
+    function(*given)
 
 
 @cache

@@ -113,6 +113,11 @@ class Network:
         return cls(given.n, chain, given.rho, given.symmetric, given)
 
     @property
+    def entries(self) -> float:
+        """Couplings J_ij that exist, on average."""
+        return self.rho * self.layers * self.n**2
+
+    @property
     def layers(self) -> int:
         """Number of layers L."""
         return self.chain.finite_layers

@@ -15,9 +15,12 @@ The first rule is :func:`is_up`, which compiled loops call too (:mod:`rmsim.comp
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
+from types import FunctionType
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -148,11 +151,62 @@ def tensor_of(name: str, given: Numbers) -> torch.Tensor:
     return tensor
 
 
+@lru_cache(maxsize=64)
+def traced(function: Callable[..., Any], kind: Hashable) -> Callable[..., Any]:
+    """Return `function` compiled by :func:`torch.compile` as one graph, the same for each `kind`.
+
+    Torch gives up after some graphs of one function; each kind has a function of its own here, so
+    that many networks may be computed in a session.
+
+    Parameters
+    ----------
+    function : callable
+        All of it has to be traceable.
+    kind : hashable
+        What the graph depends on besides shapes.
+    """
+    code = function.__code__.replace(co_name=f"{function.__name__}_{abs(hash(kind))}")
+    own = FunctionType(code, function.__globals__, function.__name__, function.__defaults__)
+    return torch.compile(own, fullgraph=True)
+
+
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
-def choose_device(name: str | torch.device = "auto") -> torch.device:
-    """Return the device called `name`; ``auto`` is the GPU if there is one, otherwise the CPU.
+#: Multiplications of one operation from which a GPU is faster than one core of a CPU. Estimated: a
+#: core does some 4e10 in a second, and an operation takes the host 8 microseconds to launch.
+CROSSOVER = 3.2e5
+
+#: Variable of the environment that replaces it by what `rmsim devices` has measured.
+CROSSOVER_VARIABLE = "RMSIM_GPU_WORK"
+
+
+def crossover() -> float:
+    """Return the work of one operation from which a GPU is taken, per thread of the CPU."""
+    given = os.environ.get(CROSSOVER_VARIABLE)
+    if given is None:
+        return CROSSOVER
+    try:
+        work = float(given)
+    except ValueError:
+        work = math.nan
+    if not work >= 0:
+        raise InvalidInputError(CROSSOVER_VARIABLE, given, "a number from 0 on, or not set")
+    return work
+
+
+def choose_device(name: str | torch.device = "auto", work: float | None = None) -> torch.device:
+    """Return the device called `name`; ``auto`` is the GPU if there is one and it wins.
+
+    Parameters
+    ----------
+    name : str or torch.device
+        auto, cpu, cuda, cuda:1, ...
+    work : float, optional
+        Multiplications of the largest operation that the computation does again and again, such as
+        states times couplings of a sweep. With ``auto`` the GPU is taken from
+        ``crossover()`` times the threads of torch on, since each operation has to be launched; if
+        the work is not known, whenever there is one.
 
     Raises
     ------
@@ -165,7 +219,9 @@ def choose_device(name: str | torch.device = "auto") -> torch.device:
     device(type='cpu')
     """
     if str(name) == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        least = crossover() * torch.get_num_threads()
+        wins = torch.cuda.is_available() and (work is None or work >= least)
+        return torch.device("cuda" if wins else "cpu")
     present = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
     if len(present) > 1:
         present.append("cuda")

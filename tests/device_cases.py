@@ -253,10 +253,10 @@ for _name in ("rank-one", "exact"):
         return [found.status, found.iterations, found.m, found.free_entropy, found.pair]
 
 
-@case("`dense_belief_propagation`", k=3)
+@case("`dense_belief_propagation`", k=2 * looks(_CAP))
 def _(device: str) -> Any:
     start = random_fields(1, range(2), 2, N, device=device)
-    result = dense_belief_propagation(_couplings(device), start=start, max_iterations=3)
+    result = dense_belief_propagation(_couplings(device), start=start, max_iterations=_CAP)
     return [result.status, result.iterations, result.m, result.free_entropy, result.entropy]
 
 
@@ -460,7 +460,7 @@ def _(device: str) -> Any:
 
 for _name in ("perceptron", "probe"):
 
-    @case("`RMClassifier`", _name, k=2 * 4)
+    @case("`RMClassifier`", _name, k=2)
     def _(device: str, readout: str = _name) -> Any:
         x, y = DATA.train.inputs, DATA.train.labels
         found = RMClassifier(n=N, epochs=2, probe_epochs=2, readout=readout, device=device)

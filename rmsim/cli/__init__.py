@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rmsim.cli.baseline import baseline_app
 from rmsim.cli.capacity import capacity_command, overlaps_command
 from rmsim.cli.data import data_app
+from rmsim.cli.devices import devices_command
 from rmsim.cli.landscape import landscape_command
 from rmsim.cli.networks import (
     bp_command,
@@ -36,6 +37,7 @@ app.add_typer(data_app, name="data")
 app.command("bp")(bp_command)
 app.command("capacity")(capacity_command)
 app.command("check")(check_command)
+app.command("devices")(devices_command)
 app.command("enumerate")(enumerate_command)
 app.command("evaluate")(evaluate_command)
 app.command("landscape")(landscape_command)

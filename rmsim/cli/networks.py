@@ -127,7 +127,8 @@ def relax_command(
         "max_sweeps": checks.integer("max_sweeps", max_sweeps, 1),
     }
     count = _samples(samples, 100, couplings)
-    where, kind = choose_device(device), choose_dtype(dtype)
+    work = count * settings["starts"] * network.entries
+    where, kind = choose_device(device, work), choose_dtype(dtype)
     with counting("samples", count) as progress:
         result = relax(
             network,
@@ -413,7 +414,7 @@ def solve_command(
     network = make_network(n, model, couplings=couplings)
     chain = network.chain
     kind = choose_dtype(dtype)
-    number, place = checked_seed(seed), choose_device(device)
+    number, place = checked_seed(seed), choose_device(device, network.entries)
     given: dict[str, Any] = {
         "dr": dr,
         "r0": r0,

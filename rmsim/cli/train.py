@@ -100,6 +100,10 @@ def train_command(
     metrics: Annotated[
         str, option("--metrics", "COUNT", "Samples of which q_dyn is measured.")
     ] = "2000",
+    compile: Annotated[
+        bool,
+        typer.Option("--compile", help="Fuse the operations of a GPU by torch.compile."),
+    ] = False,
     watch: Annotated[str | None, typer.Option("--watch", hidden=True)] = None,
     dtype: DtypeOption = "float32",
     device: DeviceOption = "auto",
@@ -163,6 +167,7 @@ def train_command(
             probe=probing,
             device=device,
             metrics=training.Metrics(phases=measured),
+            compile=compile,
             follow=display.network,
             follow_probe=display.probe,
         )

@@ -11,7 +11,7 @@ layers and the external field b are added here, in this order.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -192,6 +192,29 @@ class Couplings(ABC):
             J would have in addition (the Onsager terms of a Hopfield model) are not there.
         """
         raise InvalidInputError("couplings", type(self).__name__, "dense (rho = 1)")
+
+
+def runs(
+    active: Sequence[int] | None, samples: int, most: int | None = None
+) -> Iterator[tuple[slice, slice]]:
+    """Give each run of consecutive networks as (slice of the states, slice of the couplings).
+
+    A run has at most `most` networks.
+
+    Examples
+    --------
+    >>> list(runs([0, 1, 4], 5))
+    [(slice(0, 2, None), slice(0, 2, None)), (slice(2, 3, None), slice(4, 5, None))]
+    """
+    numbers = range(samples) if active is None else active
+    longest = max(1, len(numbers)) if most is None else most
+    start = 0
+    for end in range(1, len(numbers) + 1):
+        over = end == len(numbers) or numbers[end] != numbers[end - 1] + 1
+        if over or end - start == longest:
+            first = numbers[start]
+            yield slice(start, end), slice(first, first + end - start)
+            start = end
 
 
 def aligned_external(external: torch.Tensor, shape: torch.Size) -> torch.Tensor:

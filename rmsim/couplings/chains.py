@@ -27,7 +27,7 @@ import numpy as np
 import torch
 
 from rmsim.compiled_loops import compiled, run_parts, shares, thread_count
-from rmsim.couplings.base import ChainCouplings, Columns, Couplings
+from rmsim.couplings.base import ChainCouplings, Columns, Couplings, runs
 from rmsim.couplings.rows import CompressedRows, SparseCouplings, compressed
 from rmsim.given import Given, check_entries
 from rmsim.network import Network
@@ -353,25 +353,6 @@ def _multiply_promoted(
                 target.addmm_(s[here], block.T)
             else:
                 torch.mm(s[here], block.T, out=target)
-
-
-def runs(active: Sequence[int] | None, samples: int) -> Iterator[tuple[slice, slice]]:
-    """Give each run of consecutive networks as (slice of the states, slice of the couplings).
-
-    Examples
-    --------
-    >>> list(runs([0, 1, 4], 5))
-    [(slice(0, 2, None), slice(0, 2, None)), (slice(2, 3, None), slice(4, 5, None))]
-    """
-    if active is None:
-        yield slice(0, samples), slice(0, samples)
-        return
-    start = 0
-    for end in range(1, len(active) + 1):
-        if end == len(active) or active[end] != active[end - 1] + 1:
-            first = active[start]
-            yield slice(start, end), slice(first, first + end - start)
-            start = end
 
 
 #: Entries drawn at a time, a few megabytes of work space.

@@ -16,11 +16,15 @@ States of +1 and -1, which is what the dynamics has, are copied as bits, 32 of t
 each neuron: a network of 5000 neurons then fits the first-level cache, where its floats would fill
 the second. An entry adds v or -v to each lane, which is the product with +-1 bit for bit. A block
 with any other state is recognised and copied as floats.
+
+Elsewhere the rows are padded to the length of the longest (:class:`PaddedRows`): a product is a
+gather, a product and a sum over all rows of all networks, which :func:`torch.compile` can trace and
+whose sums have a fixed order. The sparse products of torch can do neither, and take one network
+after the other.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -34,13 +38,13 @@ from numba.core import cgutils as _cgutils
 from numba.extending import intrinsic
 
 from rmsim.compiled_loops import compiled, run_parts, shares, thread_count
-from rmsim.couplings.base import Columns, PlasticCouplings
+from rmsim.couplings.base import Columns, PlasticCouplings, runs
 
 #: Multiplications worth a thread of their own; handing over a task costs some 50 microseconds.
 _GRAIN = 2**21
 
-#: Products formed at a time when the entries of compressed rows learn.
-_PRODUCTS = 2**22
+#: Terms of sums over padded rows that are formed at a time, where nothing fuses them.
+_TERMS = 2**24
 
 
 class Part(NamedTuple):
@@ -89,10 +93,20 @@ class CompressedRows:
         return ends
 
     @cached_property
-    def _blocks(self) -> dict[tuple[int, int], torch.Tensor]:
-        """Blocks as sparse tensors, made once; they share columns and values with the rows."""
-        places = [(k, group) for k in range(self.samples) for group in range(self.groups)]
-        return {place: self.sparse(*place) for place in places}
+    def padded(self) -> PaddedRows:
+        """All rows of all patterns, with columns counted through the groups of their network."""
+        rows = PaddedRows.of(self.bounds, self.columns)
+        origin = torch.arange(len(rows.columns), device=rows.columns.device) // self.size
+        origin = origin % self.groups * self.size
+        return replace(rows, columns=rows.columns + origin.unsqueeze(1))
+
+    def with_values(self, values: torch.Tensor) -> CompressedRows:
+        """Return the same places with other values."""
+        other = replace(self, values=values)
+        for name in ("padded", "block_ends"):  # the same, and a GPU would wait for them
+            if name in self.__dict__:
+                other.__dict__[name] = self.__dict__[name]
+        return other
 
     def entries(self, sample: int, group: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return (bounds from 0, columns, values) of one block, as torch's compressed rows."""
@@ -104,15 +118,6 @@ class CompressedRows:
         shift = sample * len(self.columns) if self.shared else 0
         values = self.values[first + shift : last + shift]
         return (bounds - first).to(torch.int32), self.columns[first:last], values
-
-    def sparse(self, sample: int, group: int) -> torch.Tensor:
-        """Return one block as a sparse tensor of torch."""
-        bounds, columns, values = self.entries(sample, group)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # 'beta state'; our rows are sorted
-            return torch.sparse_csr_tensor(
-                bounds, columns, values, (self.size, self.size), check_invariants=False
-            )
 
     def columns_of(self, sample: int) -> Columns:
         """Return the entries of one network by columns and by rows; on the CPU only."""
@@ -159,18 +164,29 @@ class CompressedRows:
         route(s, out, Part(chosen, group or 0, rows or (0, self.size)), jd)
 
     def multiply_torch(self, s: torch.Tensor, out: torch.Tensor, part: Part, jd: float) -> None:
-        """Multiply by torch's sparse product, the route of a GPU; slower than ours on a CPU."""
+        """Multiply by padded rows, the route of a GPU; slower than ours on a CPU."""
         chosen, first_group, rows = part
-        for here, sample in enumerate(chosen):
-            for index in range(out.shape[2]):
-                group = first_group + index
-                block = self._blocks[sample, group]
-                if block.dtype != s.dtype:  # margins in float64, not in the loop over sweeps
-                    block = block.to(s.dtype)
-                product = block @ s[here, :, group].T
-                out[here, :, index].copy_(product[rows[0] : rows[1]].T)
-        done = slice(first_group, first_group + out.shape[2])
-        out.add_(s[:, :, done, slice(*rows)], alpha=jd)
+        groups = slice(first_group, first_group + out.shape[2])
+        starts, inside = s.shape[1], self.groups * self.size
+        padded = self.padded
+        networks = 1 if self.shared else self.samples
+        shape = (networks, self.groups, self.size, -1)
+        columns = padded.columns.view(shape)[:, groups, slice(*rows)].flatten(1, 2)
+        values = padded.spread(self.values.view(self.samples // networks, -1))
+        values = values.view(self.samples, *shape[1:])[:, groups, slice(*rows)].flatten(1, 2)
+        lanes = s.permute(0, 2, 3, 1).reshape(len(chosen), inside, starts)
+        most = max(1, _TERMS // max(1, values[0].numel() * starts))
+        for here, there in runs(chosen, self.samples, most):
+            count, _, width = values[there].shape
+            own = columns.expand(count, -1, -1) if self.shared else columns[there]
+            first = torch.arange(count, device=s.device).view(-1, 1, 1) * inside
+            part_rows = PaddedRows((own + first).view(-1, width), padded.places)
+            product = part_rows.multiply(
+                values[there].reshape(-1, width), lanes[here].reshape(-1, starts)
+            )
+            product = product.view(count, out.shape[2], out.shape[3], starts)
+            out[here].copy_(product.permute(0, 3, 1, 2))
+        out.add_(s[:, :, groups, slice(*rows)], alpha=jd)
 
     def _multiply_compiled(self, s: torch.Tensor, out: torch.Tensor, part: Part, jd: float) -> None:
         chosen, first_group, rows = part
@@ -198,6 +214,122 @@ class CompressedRows:
         place = np.array([*rows, first_group])
         parts = [(*arrays, np.array(share), place) for share in shares(total, threads)]
         run_parts(product_tasks, parts)
+
+
+@dataclass(frozen=True, eq=False)
+class PaddedRows:
+    r"""Places of sparse entries in rows of one length: entries first, then absent ones.
+
+    .. math:: h_{ib} = b_{ib} + \sum_k v_{ik}\, s_{c(ik)\,b}, \qquad
+        \Delta v_{ik} \propto \sum_b g_{ib}\, s_{c(ik)\,b}
+
+    The values v, (rows, longest row), are 0 where there is no entry; they are given to each product
+    and not held here, since learning changes them.
+
+    Parameters
+    ----------
+    columns : Tensor of int64, (rows, longest row)
+        Column of each entry; any where there is none.
+    places : Tensor of int64, (entries)
+        Where the entries are in the flattened rows, in their order.
+
+    Examples
+    --------
+    >>> rows = PaddedRows.of(torch.tensor([0, 2, 3]), torch.tensor([0, 2, 1]))
+    >>> values = rows.spread(torch.tensor([1.0, 2.0, 3.0]))
+    >>> values.tolist()
+    [[1.0, 2.0], [3.0, 0.0]]
+    >>> rows.multiply(values, torch.tensor([[1.0], [10.0], [100.0]])).tolist()
+    [[201.0], [30.0]]
+    """
+
+    columns: torch.Tensor
+    places: torch.Tensor
+
+    @classmethod
+    def of(cls, bounds: torch.Tensor, columns: torch.Tensor) -> PaddedRows:
+        """Return the places of compressed rows; the length of the longest is read."""
+        height = len(bounds) - 1
+        width = max(1, int(bounds.diff().max())) if len(columns) else 1
+        row = rows_of_entries(bounds, len(columns))
+        places = torch.arange(len(columns), device=bounds.device) - bounds[row] + row * width
+        index = columns.new_zeros(height * width, dtype=torch.int64)
+        index.index_copy_(0, places, columns.to(torch.int64))
+        return cls(index.view(height, width), places)
+
+    @classmethod
+    def stacked(cls, parts: Sequence[PaddedRows], width: int) -> PaddedRows:
+        """Return the rows of several networks, each of which has `width` columns of its own."""
+        longest = max(part.columns.shape[1] for part in parts)
+        columns, places, height = [], [], 0
+        for number, part in enumerate(parts):
+            length = part.columns.shape[1]
+            more = torch.nn.functional.pad(part.columns, (0, longest - length))
+            columns.append(more + number * width)
+            row = part.places // length
+            places.append(part.places + row * (longest - length) + height * longest)
+            height += len(part.columns)
+        return cls(torch.cat(columns), torch.cat(places))
+
+    def spread(self, values: torch.Tensor) -> torch.Tensor:
+        """Return values of the entries, (..., entries), as padded ones, (..., rows, longest)."""
+        shape = (*values.shape[:-1], *self.columns.shape)
+        padded = values.new_zeros((*values.shape[:-1], self.columns.numel()))
+        return padded.index_copy_(-1, self.places, values).view(shape)
+
+    def entries(self, padded: torch.Tensor) -> torch.Tensor:
+        """Return the values of the entries, in their order."""
+        return padded.reshape(-1).index_select(0, self.places)
+
+    def multiply(
+        self, values: torch.Tensor, lanes: torch.Tensor, external: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return the sums over entries of `lanes`, (columns, states), as (rows, states).
+
+        An `external` field is added.
+        """
+        states = lanes.shape[1]
+        step = self._step(states)
+        if step >= states:
+            values, gathered = values.to(lanes.dtype), self._gathered(lanes)
+            if torch.compiler.is_compiling():  # which fuses: no term is ever stored
+                sums = (values.unsqueeze(-1) * gathered).sum(1)
+                return sums if external is None else external + sums
+            if external is None:
+                return torch.bmm(values.unsqueeze(1), gathered).squeeze(1)
+            return torch.baddbmm(external.unsqueeze(1), values.unsqueeze(1), gathered).squeeze(1)
+        out = lanes.new_empty((len(values), states))
+        for first in range(0, states, step):
+            part = slice(first, first + step)
+            some = None if external is None else external[:, part]
+            out[:, part] = self.multiply(values, lanes[:, part], some)
+        return out
+
+    def correlate(self, post: torch.Tensor, pre: torch.Tensor) -> torch.Tensor:
+        """Return the sums over states of ``post[row] * pre[column]``, (rows, longest row)."""
+        states = pre.shape[1]
+        step = self._step(states)
+        if step >= states:
+            gathered = self._gathered(pre)
+            if torch.compiler.is_compiling():
+                return (post.unsqueeze(1) * gathered).sum(-1)
+            return torch.bmm(gathered, post.unsqueeze(-1)).squeeze(-1)
+        sums = pre.new_zeros(self.columns.shape)
+        for first in range(0, states, step):
+            part = slice(first, first + step)
+            sums += self.correlate(post[:, part], pre[:, part])
+        return sums
+
+    def _step(self, states: int) -> int:
+        """Return how many states to take together."""
+        if torch.compiler.is_compiling():
+            return states
+        return max(1, _TERMS // max(1, self.columns.numel()))
+
+    def _gathered(self, lanes: torch.Tensor) -> torch.Tensor:
+        """Return the states that each entry sees, (rows, longest row, states)."""
+        index = self.columns.view(-1)
+        return lanes.index_select(0, index).view(*self.columns.shape, lanes.shape[1])
 
 
 class SparseCouplings(PlasticCouplings):
@@ -236,14 +368,18 @@ class SparseCouplings(PlasticCouplings):
 
     def with_weights(self, weights: torch.Tensor) -> Self:
         """Return the same pattern of one network with other values."""
-        changed: Any = replace(self.rows, values=weights)
         kept: Any = self
-        return replace(kept, rows=changed)  # type: ignore[no-any-return]
+        return replace(kept, rows=self.rows.with_values(weights))  # type: ignore[no-any-return]
 
     def dense_blocks(self, sample: int) -> torch.Tensor:
         """Return J of one network, zeros included: (groups, rows, rows)."""
-        groups = range(self.rows.groups)
-        return torch.stack([self.rows.sparse(sample, group).to_dense() for group in groups])
+        rows = self.rows
+        blocks = self.weights.new_zeros((rows.groups, rows.size * rows.size))
+        for group, block in enumerate(blocks):
+            bounds, columns, values = rows.entries(sample, group)
+            places = rows_of_entries(bounds, len(columns)) * rows.size + columns
+            block.index_copy_(0, places, values)
+        return blocks.view(rows.groups, rows.size, rows.size)
 
     def squares(self, sample: int) -> tuple[float, float]:
         """Return the sums of J_ij^2 and of J_ij J_ji, from the entries that exist alone."""
@@ -258,16 +394,11 @@ class SparseCouplings(PlasticCouplings):
     ) -> None:
         """Add rate * sum of g_i s_j; see :class:`rmsim.couplings.base.PlasticCouplings`."""
         rows, same = self.rows, post is pre
-        post, pre = (x.reshape(len(x), rows.groups, rows.size) for x in (post, pre))
-        for group in range(rows.groups):
-            bounds, columns, values = rows.entries(0, group)
-            places = (rows_of_entries(bounds), columns)
-            product = entry_products(*places, post[:, group], pre[:, group])
-            if not symmetric or same:
-                values.add_(product, alpha=rate)
-            else:
-                product += entry_products(*places, pre[:, group], post[:, group])
-                values.add_(product, alpha=rate / 2)
+        lanes = post.flatten(1).T.contiguous(), pre.flatten(1).T.contiguous()
+        product = rows.padded.correlate(*lanes)
+        if symmetric and not same:
+            product, rate = product + rows.padded.correlate(*reversed(lanes)), rate / 2
+        rows.values.add_(rows.padded.entries(product), alpha=rate)
 
     def compressed(self) -> CompressedRows:
         """Return the rows."""
@@ -283,8 +414,8 @@ class SparseCouplings(PlasticCouplings):
         }
 
 
-def rows_of_entries(bounds: torch.Tensor) -> torch.Tensor:
-    """Return the row of each entry of compressed rows.
+def rows_of_entries(bounds: torch.Tensor, entries: int | None = None) -> torch.Tensor:
+    """Return the row of each entry of compressed rows; if their number is given, without waiting.
 
     Examples
     --------
@@ -292,20 +423,7 @@ def rows_of_entries(bounds: torch.Tensor) -> torch.Tensor:
     [0, 0, 2]
     """
     rows = torch.arange(len(bounds) - 1, device=bounds.device)
-    return rows.repeat_interleave(bounds.diff())
-
-
-def entry_products(
-    rows: torch.Tensor, columns: torch.Tensor, post: torch.Tensor, pre: torch.Tensor
-) -> torch.Tensor:
-    """Return the sum over states of ``post[:, row] * pre[:, column]`` for each entry."""
-    post, pre = post.T.contiguous(), pre.T.contiguous()
-    step = max(1, _PRODUCTS // max(1, post.shape[1]))
-    sums = post.new_empty(len(rows))
-    for first in range(0, len(rows), step):
-        part = slice(first, first + step)
-        sums[part] = (post[rows[part]] * pre[columns[part]]).sum(1)
-    return sums
+    return rows.repeat_interleave(bounds.diff(), output_size=entries)
 
 
 def compressed(present: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -167,13 +167,14 @@ def relax(
         if samples is None:
             samples = 1 if begin is None else begin.shape[0]
         chosen = sample_numbers(samples)
+        each = count if begin is None else begin.shape[1]
         sets = drawn_in_parts(
             network,
             chosen,
             number,
-            starts=count if begin is None else begin.shape[1],
+            starts=each,
             dtype=choose_dtype(dtype),
-            device=choose_device(device),
+            device=choose_device(device, len(chosen) * each * network.entries),
             space=space,
             columns=True,
         )

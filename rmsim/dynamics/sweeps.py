@@ -20,7 +20,7 @@ a time. A state that is stable in float32 may fail here; it is then not a fixed 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -292,6 +292,21 @@ def fill_mask_torch(keys: torch.Tensor, sweep: int, threshold: int, out: torch.T
     x = _mix_torch(_mix_torch(x) ^ second.unsqueeze(-1))
     # Unsigned comparison with signed numbers: move both by half the range.
     torch.lt(x ^ _wrapped(2**31), _wrapped(threshold ^ 2**31), out=out.view(x.shape))
+
+
+def masks_torch(
+    keys: torch.Tensor, sweeps: int, threshold: int, neurons: int
+) -> Iterator[torch.Tensor]:
+    """Give the masks of the first `sweeps` sweeps, (samples, neurons, starts), made at once.
+
+    Bit for bit those of :func:`fill_mask`, with the states last.
+    """
+    first, second = (_narrow(keys[..., index]) for index in (0, 1))
+    count = torch.arange(sweeps, dtype=torch.int32, device=keys.device).view(-1, 1, 1)
+    origin = _mix_torch(first + count * _wrapped(GOLDEN)).unsqueeze(-2)
+    index = torch.arange(neurons, dtype=torch.int32, device=keys.device).unsqueeze(-1)
+    x = _mix_torch(_mix_torch(index * _wrapped(GOLDEN) + origin) ^ second.unsqueeze(-2))
+    yield from ((x ^ _wrapped(2**31)) < _wrapped(threshold ^ 2**31)).unbind()
 
 
 def _mix_torch(x: torch.Tensor) -> torch.Tensor:

@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         predict,
         symmetry_level,
         train_epoch,
+        train_epoch_of_many,
     )
     from rmsim.learning.readout import (
         Features,
@@ -107,6 +108,7 @@ if TYPE_CHECKING:
         evaluate,
         load_run,
         train,
+        train_many,
     )
 else:
     from rmtheory.base.lazy import lazy_exports
@@ -161,6 +163,7 @@ else:
                 "predict",
                 "symmetry_level",
                 "train_epoch",
+                "train_epoch_of_many",
             ],
             ".readout": [
                 "Features",
@@ -183,6 +186,7 @@ else:
                 "evaluate",
                 "load_run",
                 "train",
+                "train_many",
             ],
         },
     )
@@ -254,4 +258,6 @@ __all__ = [
     "symmetry_level",
     "train",
     "train_epoch",
+    "train_epoch_of_many",
+    "train_many",
 ]

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rmsim.learning import State, infer, initialise, state_of
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.presets import preset as preset_named
-from rmsim.learning.protocol import learning_of, run_epochs
+from rmsim.learning.protocol import learning_of, run_epochs, work_of
 from rmsim.learning.readout import (
     LinearReadout,
     ProbeParameters,
@@ -261,7 +261,7 @@ class RMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # skl
             seed = checked_seed(self.random_state)
         else:
             seed = int(check_random_state(self.random_state).randint(2**31))
-        place = choose_device(self.device)
+        place = choose_device(self.device, work_of([parameters]))
         self.state_: State = initialise(
             parameters, self.n_features_in_, len(classes), seed, device=place
         )

@@ -32,11 +32,7 @@ from rmsim.dynamics.flips import add_columns
 from rmsim.dynamics.sweeps import STREAM, fill_mask, mask_keys, synchronous
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.state import State
-from rmsim.tensors import is_up, sign
-
-#: Sweeps between two tests of whether all states are fixed; each test stalls a GPU.
-_SYNC_INTERVAL = {"cpu": 1}
-_SYNC_ELSEWHERE = 8
+from rmsim.tensors import checked_sync_interval, is_up, sign
 
 #: Streams of the masks: those of learning, of inference, and of a measurement that learns nothing.
 LEARNING, INFERENCE, MEASUREMENT = STREAM, 7, 8
@@ -251,7 +247,7 @@ def relax(
         counted, fixed = motion.run(field, sweeps)
         used = counted if converge else torch.full_like(counted, sweeps)
         return Relaxed(motion.s.clone(), used, fixed if converge else None)
-    every = _SYNC_INTERVAL.get(field.device.type, _SYNC_ELSEWHERE)
+    every = checked_sync_interval(field.device)
     used = torch.zeros(len(field), dtype=torch.int64, device=field.device)
     unstable = torch.ones(len(field), dtype=torch.bool, device=field.device)
     for sweep in range(sweeps):

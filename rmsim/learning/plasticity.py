@@ -51,7 +51,9 @@ def update_field(parameters: Parameters, state: State, ends: Phases) -> torch.Te
     return couplings.field_of_product(ends.product.unsqueeze(0), s, external)[0]
 
 
-def weight(parameters: Parameters, margin: torch.Tensor, kappa: float) -> torch.Tensor:
+def weight(
+    parameters: Parameters, margin: torch.Tensor, kappa: float | torch.Tensor
+) -> torch.Tensor:
     """Return w, how much a neuron (or output) with this margin learns.
 
     Examples

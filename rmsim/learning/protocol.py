@@ -22,14 +22,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
 
+from rmsim.compiled_loops import shares, side_by_side
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.phases import (
     MEASUREMENT,
@@ -59,10 +60,13 @@ from rmsim.learning.state import (
     checked_inputs,
     checked_labels,
     checked_samples,
+    checked_samples_of_many,
     demand_fields,
     demand_fit,
     demand_learnt,
+    demand_learnt_by_many,
 )
+from rmsim.learning.tensor_step import TensorLearner, structure
 from rmsim.tensors import generator
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
@@ -136,6 +140,7 @@ def train_epoch(
     order: torch.Tensor | None = None,
     *,
     compiled: bool = True,
+    compile: bool = False,
 ) -> State:
     """Learn all samples once, in batches of ``parameters.batch.size``; the last may be smaller.
 
@@ -148,14 +153,20 @@ def train_epoch(
     compiled : bool
         Take the compiled routes of a CPU (sparse rows: :mod:`rmsim.learning.plasticity`; dense
         ones: :mod:`rmsim.learning.sign_tables`; flips: :mod:`rmsim.learning.phases`) where they
-        apply; False takes the route of a GPU everywhere.
+        apply; False takes the route of a GPU everywhere, :mod:`rmsim.learning.tensor_step`.
+    compile : bool
+        Let :func:`torch.compile` fuse the operations of that route: half a minute at the first
+        batch, for long runs on a GPU. Without effect where a compiled route of a CPU applies.
 
     Raises
     ------
     NotConvergedError
         If the weights or their fields are no longer finite.
     """
-    return _last(train_in_parts(parameters, state, inputs, labels, order, compiled=compiled))
+    steps = train_in_parts(
+        parameters, state, inputs, labels, order, compiled=compiled, compile=compile
+    )
+    return _last(steps)
 
 
 def train_in_parts(
@@ -167,6 +178,7 @@ def train_in_parts(
     *,
     parts: int = 1,
     compiled: bool = True,
+    compile: bool = False,
 ) -> Generator[int, None, State]:
     """Do what :func:`train_epoch` does, and yield the samples learnt so far on the way.
 
@@ -174,25 +186,20 @@ def train_in_parts(
 
     Parameters
     ----------
-    parameters, state, inputs, labels, order, compiled
+    parameters, state, inputs, labels, order, compiled, compile
         As for :func:`train_epoch`.
     parts : int
         How often it yields, about; the weights do not depend on it.
     """
     if order is not None:
         inputs, labels, order = _chosen(inputs, labels, order)
-    x, y = checked_samples(parameters, state, inputs, labels, least=0)
-    order = torch.arange(len(x)) if order is None else order
-    learner = _learner(parameters, state.copy(), y.dim() == 1, compiled)
-    size = parameters.batch.size
-    batches = -(-len(order) // size)
-    stride = max(1, batches // parts) * size  # whole batches: the same numbers
-    for first in range(0, len(order), stride):
-        part = order[first : first + stride]
-        learner.learn(x, y, part)
-        yield first + len(part)
-    learnt = replace(learner.finish(), step=state.step + batches)
-    demand_learnt(parameters, learnt, x, y)
+    many = train_many_in_parts(
+        *([parameters], [state], inputs, labels, None if order is None else [order]),
+        parts=parts,
+        compiled=compiled,
+        compile=compile,
+    )
+    (learnt,) = yield from many
     return learnt
 
 
@@ -203,6 +210,137 @@ def _chosen(inputs: Array, labels: Array, order: torch.Tensor) -> tuple[Array, A
     if not x.dim() or not y.dim() or len(y) != len(x) or 2 * len(order) > len(x):
         return x, y, order
     return x[order.to(x.device)], y[order.to(y.device)], torch.arange(len(order))
+
+
+def train_epoch_of_many(
+    parameters: Sequence[Parameters],
+    states: Sequence[State],
+    inputs: Array,
+    labels: Array,
+    orders: Sequence[torch.Tensor] | None = None,
+    *,
+    threads: int | None = None,
+    compiled: bool = True,
+    compile: bool = False,
+) -> list[State]:
+    """Learn all samples once, in many networks side by side: see :func:`train_epoch`.
+
+    On a CPU every network has a thread of its own, `threads` at a time. On a GPU networks of one
+    structure (:func:`rmsim.learning.tensor_step.structure`) learn in the same operations. Either
+    way each gets the weights that it would get alone: to the bit on a CPU.
+
+    Parameters
+    ----------
+    parameters, states : sequence
+        The protocol and the weights of each network.
+    inputs, labels : array
+        Samples of all.
+    orders : sequence of Tensor of int, optional
+        For each network the samples to take; as they come by default.
+    threads : int, optional
+        Networks that learn at a time on a CPU; as many as torch has threads by default.
+    compiled, compile : bool
+        As for :func:`train_epoch`.
+
+    Raises
+    ------
+    NotConvergedError
+        If the weights of a network are no longer finite, with its number.
+
+    Examples
+    --------
+    >>> from rmsim.learning import initialise
+    >>> settings = [Parameters.of(n=20, jd=jd) for jd in (0.3, 0.6)]
+    >>> states = [initialise(one, 5, 2, seed=0) for one in settings]
+    >>> x, y = torch.ones(4, 5), torch.tensor([0, 1, 0, 1])
+    >>> learnt = train_epoch_of_many(settings, states, x, y)
+    >>> alone = train_epoch(settings[1], states[1], x, y)
+    >>> bool((learnt[1].j == alone.j).all())
+    True
+    """
+    options: dict[str, Any] = {"threads": threads, "compiled": compiled, "compile": compile}
+    return _last(train_many_in_parts(parameters, states, inputs, labels, orders, **options))
+
+
+def work_of(parameters: Sequence[Parameters]) -> float:
+    """Return the multiplications of one sweep of a batch in all networks.
+
+    Examples
+    --------
+    >>> work_of([Parameters.of(n=100)] * 2)  # 16 samples
+    320000.0
+    """
+    return sum(
+        float(one.batch.size * one.couplings.layers * one.couplings.n**2 * one.couplings.rho)
+        for one in parameters
+    )
+
+
+def train_many_in_parts(
+    parameters: Sequence[Parameters],
+    states: Sequence[State],
+    inputs: Array,
+    labels: Array,
+    orders: Sequence[torch.Tensor] | None = None,
+    *,
+    parts: int = 1,
+    threads: int | None = None,
+    compiled: bool = True,
+    compile: bool = False,
+) -> Generator[int, None, list[State]]:
+    """Do what :func:`train_epoch_of_many` does, and yield the samples that each has learnt."""
+    sizes = {len(parameters), len(states), len(parameters if orders is None else orders)}
+    if len(sizes) != 1 or not parameters:
+        raise InvalidInputError("states", len(states), "one for each of the parameters and orders")
+    x, y = checked_samples_of_many(parameters, states, inputs, labels)
+    if orders is None:
+        orders = [torch.arange(len(x))] * len(states)
+    else:
+        checked = {id(order): checked_order(order, len(x)) for order in orders}
+        orders = [checked[id(order)] for order in orders]
+    if len({len(order) for order in orders}) != 1:
+        raise InvalidInputError("orders", "of several lengths", "as long as each other")
+    length = len(orders[0])
+    groups = _learners(parameters, states, y.dim() == 1, compiled, compile)
+    batches = [-(-length // one.batch.size) for one in parameters]
+    count = min(parts, *batches)
+    cuts = [
+        [min(length, last * one.batch.size) for _, last in shares(own, max(1, count))]
+        for one, own in zip(parameters, batches, strict=True)
+    ]
+    before = [0] * len(states)
+    with side_by_side(len(groups), threads) as run:
+        for part in range(count):
+            after = [own[part] for own in cuts]
+            work = []
+            for members, learner in groups:
+                some = _cut(orders, before, after, members)
+                work.append((learner, x, y, some))
+            run(_learn_part, work)
+            before = after
+            yield sum(after) // len(after)
+        learnt: dict[int, State] = {}
+        for members, learner in groups:
+            learnt |= dict(zip(members, learner.finish(), strict=True))
+    made = [replace(learnt[k], step=state.step + batches[k]) for k, state in enumerate(states)]
+    demand_learnt_by_many(parameters, made, x, y)
+    return made
+
+
+def _cut(
+    orders: Sequence[torch.Tensor], before: list[int], after: list[int], members: Sequence[int]
+) -> list[torch.Tensor]:
+    """Return the samples that some networks learn next; the same tensor for the same order."""
+    cut: dict[int, torch.Tensor] = {}
+    for k in members:
+        cut.setdefault(id(orders[k]), orders[k][before[k] : after[k]])
+    return [cut[id(orders[k])] for k in members]
+
+
+def _learn_part(
+    learner: _Learners, x: torch.Tensor, y: torch.Tensor, orders: list[torch.Tensor]
+) -> None:
+    learner.learn(x, y, orders)
 
 
 def _last(steps: Generator[int, None, S], follow: Callable[[int], None] = lambda done: None) -> S:
@@ -226,11 +364,35 @@ class _Learner(Protocol):
         """Return the weights in their usual order; `step` may be that of the beginning."""
 
 
-class _GeneralLearner:
-    """Learns batch after batch by tensor operations; by flips if the columns of J are at hand."""
+class _Learners(Protocol):
+    """Networks that learn together, each the samples of its own order."""
+
+    def learn(self, x: torch.Tensor, y: torch.Tensor, orders: Sequence[torch.Tensor]) -> None:
+        """Learn the samples of the orders, as :class:`_Learner` does."""
+
+    def finish(self) -> list[State]:
+        """Return the weights of each."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Alone:
+    """One network."""
+
+    learner: _Learner
+
+    def learn(self, x: torch.Tensor, y: torch.Tensor, orders: Sequence[torch.Tensor]) -> None:
+        (order,) = orders
+        self.learner.learn(x, y, order)
+
+    def finish(self) -> list[State]:
+        return [self.learner.finish()]
+
+
+class _FlipLearner:
+    """Learns batch after batch on the CPU, by the flips of dense networks."""
 
     def __init__(self, parameters: Parameters, state: State) -> None:
-        self.parameters, self.state = parameters, state
+        self.parameters, self.state = parameters, by_columns(state)
 
     def learn(self, x: torch.Tensor, y: torch.Tensor, order: torch.Tensor) -> None:
         size = self.parameters.batch.size
@@ -243,15 +405,37 @@ class _GeneralLearner:
         return by_rows(self.state)
 
 
-def _learner(parameters: Parameters, state: State, classes: bool, compiled: bool) -> _Learner:
-    """Return the fastest route that there is; labels may be `classes`, or else codes."""
-    if not compiled:
-        return _GeneralLearner(parameters, state)
+def _learners(
+    parameters: Sequence[Parameters],
+    states: Sequence[State],
+    classes: bool,
+    compiled: bool,
+    compile: bool,
+) -> list[tuple[list[int], _Learners]]:
+    """Return the fastest route of each network, with the numbers of those that share it."""
+    alone: list[tuple[list[int], _Learners]] = []
+    together: dict[tuple[object, ...], list[int]] = {}
+    for k, (one, state) in enumerate(zip(parameters, states, strict=True)):
+        learner = _compiled_learner(one, state, classes) if compiled else None
+        if learner is None:
+            together.setdefault(structure(one, state), []).append(k)
+        else:
+            alone.append(([k], _Alone(learner)))
+    for members in together.values():
+        own = [parameters[k] for k in members], [states[k] for k in members]
+        alone.append((members, TensorLearner(*own, compile=compile)))
+    return alone
+
+
+def _compiled_learner(parameters: Parameters, state: State, classes: bool) -> _Learner | None:
+    """Return a compiled route of the CPU, if one applies; labels may be `classes`, or codes."""
+    if state.device.type != "cpu":
+        return None
     if classes and has_kernel(parameters, state):
-        return RowLearner(parameters, state)
+        return RowLearner(parameters, state.copy())
     if has_tables(parameters, state):
-        return TableLearner(parameters, state)
-    return _GeneralLearner(parameters, by_columns(state))
+        return TableLearner(parameters, state.copy())
+    return _FlipLearner(parameters, state.copy())
 
 
 def _learn_batch_(parameters: Parameters, state: State, x: torch.Tensor, y: torch.Tensor) -> Phases:
@@ -405,11 +589,43 @@ def learning_of(
     parts : int
         How often it is told about how many samples are learnt; the weights do not depend on it.
     """
-    x, y = as_tensor("inputs", inputs), as_tensor("labels", labels)
+    learn_many = learning_of_many([parameters], inputs, labels, [seed], parts)
 
     def learn(state: State, epoch: int) -> Generator[int, None, State]:
-        order = epoch_order(seed, epoch, len(x))
-        return train_in_parts(parameters, state, x, y, order, parts=parts)
+        (learnt,) = yield from learn_many([state], epoch)
+        return learnt
+
+    return learn
+
+
+def learning_of_many(
+    parameters: Sequence[Parameters],
+    inputs: Array,
+    labels: Array,
+    seeds: Sequence[int],
+    parts: int = 1,
+    *,
+    threads: int | None = None,
+    compile: bool = False,
+) -> Learn[list[State]]:
+    """Return how networks learn these samples side by side, each in the order of its seed.
+
+    Parameters
+    ----------
+    parameters, inputs, labels, threads, compile
+        As for :func:`train_epoch_of_many`.
+    seeds : sequence of int
+        Of the orders; networks with the same seed take the samples in the same order.
+    parts : int
+        As for :func:`learning_of`.
+    """
+    x, y = as_tensor("inputs", inputs), as_tensor("labels", labels)
+
+    def learn(states: list[State], epoch: int) -> Generator[int, None, list[State]]:
+        once = {seed: epoch_order(seed, epoch, len(x)) for seed in {*seeds}}
+        orders = [once[seed] for seed in seeds]
+        options: dict[str, Any] = {"parts": parts, "threads": threads, "compile": compile}
+        return train_many_in_parts(parameters, states, x, y, orders, **options)
 
     return learn
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -36,7 +36,7 @@ from rmsim.couplings import (
     draw,
     draw_on,
 )
-from rmsim.couplings.rows import CompressedRows, compressed, entry_products, rows_of_entries
+from rmsim.couplings.rows import CompressedRows, PaddedRows, compressed, rows_of_entries
 from rmsim.learning.parameters import CouplingParameters, Layers, Parameters
 from rmsim.network import Network
 from rmsim.tensors import checked_seed, fill_normal_, generator
@@ -426,24 +426,11 @@ class Projection:
         return sum(part.nbytes for part in parts if part is not None)
 
     @cached_property
-    def _sparse(self) -> torch.Tensor:
-        """The entries as a sparse tensor of torch, which shares the values."""
+    def padded(self) -> PaddedRows:
+        """Places of the entries that exist in rows of one length."""
         assert self.bounds is not None
         assert self.columns is not None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # 'beta state'; our rows are sorted
-            return torch.sparse_csr_tensor(
-                self.bounds.to(torch.int32),
-                self.columns,
-                self.values,
-                self.shape,
-                check_invariants=False,
-            )
-
-    @cached_property
-    def _row_of_entry(self) -> torch.Tensor:
-        assert self.bounds is not None
-        return rows_of_entries(self.bounds)
+        return PaddedRows.of(self.bounds, self.columns)
 
     def field(self, x: torch.Tensor) -> torch.Tensor:
         """Return W x for each sample of `x`, (samples, columns)."""
@@ -451,7 +438,8 @@ class Projection:
             return x @ self.values.T
         if not len(self.values):
             return x.new_zeros((len(x), self.shape[0]))
-        return (self._sparse @ x.T).T.contiguous()
+        lanes = x.T.contiguous()
+        return self.padded.multiply(self.padded.spread(self.values), lanes).T.contiguous()
 
     def reinforce_(self, post: torch.Tensor, pre: torch.Tensor, rate: float) -> None:
         """Add ``rate * sum over samples of post_i pre_k`` to the entries that exist.
@@ -466,17 +454,27 @@ class Projection:
         if self.bounds is None:
             self.values.addmm_(post.T, pre, alpha=rate)
         else:
-            assert self.columns is not None
-            product = entry_products(self._row_of_entry, self.columns, post, pre)
-            self.values.add_(product, alpha=rate)
+            product = self.padded.correlate(post.T.contiguous(), pre.T.contiguous())
+            self.values.add_(self.padded.entries(product), alpha=rate)
 
     def copy(self) -> Projection:
         """Return the same weights in a memory of their own."""
-        return replace(self, values=self.values.clone())
+        return self.with_values(self.values.clone())
+
+    def with_values(self, values: torch.Tensor) -> Projection:
+        """Return the same places with other values."""
+        other = replace(self, values=values)
+        if "padded" in self.__dict__:  # the same, and a GPU would wait for it
+            other.__dict__["padded"] = self.padded
+        return other
 
     def to_dense(self) -> torch.Tensor:
         """Return the matrix, zeros included."""
-        return self.values if self.bounds is None else self._sparse.to_dense()
+        if self.bounds is None or self.columns is None:
+            return self.values
+        row = rows_of_entries(self.bounds, len(self.columns))
+        flat = self.values.new_zeros(self.shape[0] * self.shape[1])
+        return flat.index_copy_(0, row * self.shape[1] + self.columns, self.values).view(self.shape)
 
 
 def draw_projection(
@@ -525,15 +523,25 @@ _PARTS = 8
 
 def checked_inputs(state: State, inputs: Array) -> torch.Tensor:
     """Return the inputs as a tensor, (samples, D), of their own type; refuse what does not fit."""
+    x = _shaped_inputs(state, inputs)
+    (size,) = largest_of([x])
+    _demand_finite_inputs(size)
+    return x
+
+
+def _shaped_inputs(state: State, inputs: Array) -> torch.Tensor:
     x = as_tensor("inputs", inputs)
     if x.dim() != 2 or x.shape[1] != state.inputs:
         allowed = f"of shape (samples, {state.inputs}), the inputs of this network"
         raise InvalidInputError("inputs", str(tuple(x.shape)), allowed)
     if x.is_complex():
         raise InvalidInputError("inputs", str(x.dtype), "real")
-    if x.is_floating_point() and not math.isfinite(largest(x)):
-        raise InvalidInputError("inputs", "a number that is not finite", "finite")
     return x
+
+
+def _demand_finite_inputs(size: float) -> None:
+    if not math.isfinite(size):
+        raise InvalidInputError("inputs", "a number that is not finite", "finite")
 
 
 def checked_labels(state: State, labels: Array, samples: int) -> torch.Tensor:
@@ -541,22 +549,36 @@ def checked_labels(state: State, labels: Array, samples: int) -> torch.Tensor:
 
     Codes are for tasks other than classification, such as hetero-association.
     """
+    y = _shaped_labels(state, labels, samples)
+    (ends,) = _ends_of([y])
+    _demand_labels(state, y, ends)
+    return y
+
+
+def _shaped_labels(state: State, labels: Array, samples: int) -> torch.Tensor:
     y = as_tensor("labels", labels)
     if y.dim() == 2 and y.is_floating_point():
         if tuple(y.shape) != (samples, state.classes):
             allowed = f"of shape ({samples}, {state.classes})"
             raise InvalidInputError("labels", str(tuple(y.shape)), allowed)
-        if not bool(y.isfinite().all()):
-            raise InvalidInputError("labels", "a number that is not finite", "finite")
         return y
     if tuple(y.shape) != (samples,):
         raise InvalidInputError("labels", str(tuple(y.shape)), f"{samples} class numbers")
     if y.is_floating_point() or y.is_complex() or y.dtype == torch.bool:
         raise InvalidInputError("labels", str(y.dtype), "integers")
-    if samples and (int(y.min()) < 0 or int(y.max()) >= state.classes):
-        wrong = int(y.min()) if int(y.min()) < 0 else int(y.max())
-        raise InvalidInputError("labels", wrong, f"class numbers from 0 to {state.classes - 1}")
     return y.to(torch.int64)
+
+
+def _demand_labels(state: State, y: torch.Tensor, ends: tuple[float, float]) -> None:
+    """Refuse labels by the least and the largest of them."""
+    if y.dim() == 2:
+        if not all(map(math.isfinite, ends)):
+            raise InvalidInputError("labels", "a number that is not finite", "finite")
+        return
+    for wrong in ends:
+        if len(y) and not 0 <= wrong < state.classes:
+            allowed = f"class numbers from 0 to {state.classes - 1}"
+            raise InvalidInputError("labels", int(wrong), allowed)
 
 
 def as_tensor(name: str, values: Array) -> torch.Tensor:
@@ -623,13 +645,32 @@ def demand_fields(
         Inputs and labels, as :func:`checked_inputs` and :func:`checked_labels` return them;
         no labels at inference.
     """
-    demand_finite(state)
+    labels = [] if y is None else [y]
+    sizes = largest_of([x, *labels, *weights_of(state)])
+    _demand_fields(parameters, state, sizes[0], y, sizes[1:][: len(labels)], sizes[-4:])
+
+
+def weights_of(state: State) -> list[torch.Tensor]:
+    """Return J, W_in, W_back and W_out."""
+    return [state.j, state.w_in.values, state.w_back.values, state.w_out]
+
+
+def _demand_fields(
+    parameters: Parameters,
+    state: State,
+    x_size: float,
+    y: torch.Tensor | None,
+    y_size: Sequence[float],
+    sizes: Sequence[float],
+) -> None:
+    """Do it, given the largest input, label (if there are labels) and weights."""
+    _demand_finite(state, sizes)
     most = torch.finfo(state.dtype).max / _PARTS
-    given = [("inputs", largest(x), state.inputs * largest(state.w_in.values))]
+    given = [("inputs", x_size, state.inputs * sizes[1])]
     if y is not None:
-        weight = state.classes * largest(state.w_back.values)
+        weight = state.classes * sizes[2]
         if y.dim() == 2:
-            given.append(("labels", largest(y), weight))
+            given.append(("labels", y_size[0], weight))
         else:
             for name in ("label_true", "label_other"):
                 given.append((name, abs(getattr(parameters.w_back, name)), weight))
@@ -647,14 +688,20 @@ def demand_finite(state: State) -> None:
     NotConvergedError
         Naming the weights.
     """
+    _demand_finite(state, largest_of(weights_of(state)))
+
+
+def _demand_finite(state: State, sizes: Sequence[float]) -> None:
+    """Do it, given the largest of each of the weights."""
     most = torch.finfo(state.dtype).max / _PARTS
-    for name, values, width in (
-        ("J", state.j, state.couplings.n * state.couplings.layers),
-        ("W_in", state.w_in.values, 1),
-        ("W_back", state.w_back.values, 1),
-        ("W_out", state.w_out, state.w_out.shape[1]),
-    ):
-        if not largest(values) * width <= most:  # NaN is not smaller either
+    widths = {
+        "J": state.couplings.n * state.couplings.layers,
+        "W_in": 1,
+        "W_back": 1,
+        "W_out": state.w_out.shape[1],
+    }
+    for (name, width), size in zip(widths.items(), sizes, strict=True):
+        if not size * width <= most:  # NaN is not smaller either
             raise NotConvergedError(f"{name} or its field is no longer finite: lower the rates")
 
 
@@ -668,12 +715,37 @@ def demand_learnt(
     NotConvergedError
         Naming the weights, or what they are multiplied with.
     """
-    try:
-        demand_fields(parameters, state, x, y)
-    except InvalidInputError as problem:
-        raise NotConvergedError(
-            f"the field of {problem.argument} is no longer finite: lower the rates"
-        ) from None
+    demand_learnt_by_many([parameters], [state], x, y)
+
+
+def demand_learnt_by_many(
+    parameters: Sequence[Parameters],
+    states: Sequence[State],
+    x: torch.Tensor,
+    y: torch.Tensor | None,
+) -> None:
+    """Do it for several networks that learnt the same samples, with one reading of a GPU.
+
+    Raises
+    ------
+    NotConvergedError
+        With the number of the network as well, if there are several.
+    """
+    labels = [] if y is None else [y]
+    sizes = largest_of([x, *labels, *(w for state in states for w in weights_of(state))])
+    weights = sizes[1 + len(labels) :]
+    for k, (one, state) in enumerate(zip(parameters, states, strict=True)):
+        which = f"network {k}: " if len(states) > 1 else ""
+        own = weights[4 * k : 4 * k + 4]
+        try:
+            _demand_fields(one, state, sizes[0], y, sizes[1 : 1 + len(labels)], own)
+        except InvalidInputError as problem:
+            field = f"the field of {problem.argument}"
+            raise NotConvergedError(
+                f"{which}{field} is no longer finite: lower the rates"
+            ) from None
+        except NotConvergedError as problem:
+            raise NotConvergedError(f"{which}{problem}") from None
 
 
 def largest(values: torch.Tensor) -> float:
@@ -684,13 +756,34 @@ def largest(values: torch.Tensor) -> float:
     >>> largest(torch.tensor([1.0, -3.0])), largest(torch.tensor([]))
     (3.0, 0.0)
     """
-    if not values.numel():
-        return 0.0
-    if values.dtype == torch.bool:
-        return 1.0
-    # Both ends in one copy: a GPU has to finish its work for each.
-    low, high = map(float, torch.stack(torch.aminmax(values)).tolist())
-    return math.nan if math.isnan(low) else max(abs(low), abs(high))
+    return largest_of([values])[0]
+
+
+def largest_of(tensors: Sequence[torch.Tensor]) -> list[float]:
+    """Return :func:`largest` of each tensor, read from a GPU at once."""
+    return [
+        math.nan if math.isnan(low) else max(abs(low), abs(high)) for low, high in _ends_of(tensors)
+    ]
+
+
+def _ends_of(tensors: Sequence[torch.Tensor]) -> list[tuple[float, float]]:
+    """Return the least and the largest number of each tensor; 0 if there is none.
+
+    A GPU has to finish its work for each copy: all ends are copied at once.
+    """
+    ends = [(0.0, 0.0)] * len(tensors)
+    waiting: dict[torch.device, dict[int, torch.Tensor]] = {}
+    for index, values in enumerate(tensors):
+        if values.dtype == torch.bool:
+            ends[index] = (0.0, 1.0)
+        elif values.numel():
+            pair = torch.stack(torch.aminmax(values)).to(torch.float64)
+            waiting.setdefault(values.device, {})[index] = pair
+    for pairs in waiting.values():
+        read = torch.stack([*pairs.values()]).tolist()
+        for index, (low, high) in zip(pairs, read, strict=True):
+            ends[index] = (low, high)
+    return ends
 
 
 def checked_samples(
@@ -705,10 +798,24 @@ def checked_samples(
     least : int
         Least number of samples, 0 or 1.
     """
-    demand_fit(parameters, state)
-    x = checked_inputs(state, inputs)
-    y = checked_labels(state, labels, len(x))
+    x, y = checked_samples_of_many([parameters], [state], inputs, labels)
     if len(x) < least:
         raise InvalidInputError("inputs", "no sample", "at least one sample")
-    demand_fields(parameters, state, x, y)
+    return x, y
+
+
+def checked_samples_of_many(
+    parameters: Sequence[Parameters], states: Sequence[State], inputs: Array, labels: Array
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return inputs and labels after all checks for several networks, with one reading of a GPU."""
+    for one, state in zip(parameters, states, strict=True):
+        demand_fit(one, state)
+        x = _shaped_inputs(state, inputs)
+        y = _shaped_labels(state, labels, len(x))
+    ends = _ends_of([x, y, *(w for state in states for w in weights_of(state))])
+    sizes = [math.nan if math.isnan(low) else max(abs(low), abs(high)) for low, high in ends]
+    _demand_finite_inputs(sizes[0])
+    for k, (one, state) in enumerate(zip(parameters, states, strict=True)):
+        _demand_labels(state, y, ends[1])
+        _demand_fields(one, state, sizes[0], y, sizes[1:2], sizes[4 * k + 2 : 4 * k + 6])
     return x, y

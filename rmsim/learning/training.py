@@ -17,15 +17,17 @@ from __future__ import annotations
 import math
 import tempfile
 import time
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from rmsim.compiled_loops import side_by_side
 from rmsim.data import Dataset, Encoding, Samples, load
 from rmsim.data.own_files import read_table
 from rmsim.learning import (
@@ -37,7 +39,7 @@ from rmsim.learning import (
     measure,
 )
 from rmsim.learning.presets import preset as preset_named
-from rmsim.learning.protocol import learning_of, predict, run_epochs
+from rmsim.learning.protocol import Epoch, learning_of_many, predict, run_epochs, work_of
 from rmsim.learning.readout import (
     Features,
     LinearReadout,
@@ -152,6 +154,7 @@ def train(
     probe: int | None = None,
     device: str | torch.device = "auto",
     metrics: Metrics | None = None,
+    compile: bool = False,
     follow: Follow = lambda progress: None,
     follow_probe: FollowProbe = lambda done, epochs: None,
 ) -> Outcome:
@@ -177,6 +180,8 @@ def train(
         auto, cpu, cuda, ...
     metrics : Metrics, optional
         How many samples are measured after each epoch.
+    compile : bool
+        See :func:`rmsim.learning.train_epoch`.
     follow, follow_probe : callable
         Called with the progress, about a hundred times per epoch, and after each epoch of the
         probe.
@@ -200,38 +205,137 @@ def train(
     >>> [record["epoch"] for record in outcome.records], outcome.probe.epoch
     ([0, 1], 1)
     """
-    if isinstance(plan, str):
-        known = preset_named(plan)
-        name, classes = (known.dataset, None) if data is None else (data.name, data.classes)
-        plan = Plan.of_preset(plan, dataset=name, classes=classes)
-    source = None if plan.preset == "none" else preset_named(plan.preset)
+    chosen = _plan_of(plan, data)
+    (outcome,) = train_many(
+        [chosen],
+        data,
+        epochs,
+        out=None if out is None else [out],
+        probe=probe,
+        device=device,
+        metrics=metrics,
+        compile=compile,
+        follow=follow,
+        follow_probe=follow_probe,
+    )
+    return outcome
+
+
+def _plan_of(plan: Plan | str, data: Dataset | None) -> Plan:
+    """Return the plan that a preset stands for."""
+    if not isinstance(plan, str):
+        return plan
+    known = preset_named(plan)
+    name, classes = (known.dataset, None) if data is None else (data.name, data.classes)
+    return Plan.of_preset(plan, dataset=name, classes=classes)
+
+
+def train_many(
+    plans: Sequence[Plan | str],
+    data: Dataset | None = None,
+    epochs: int | None = None,
+    *,
+    out: Sequence[str | Path] | None = None,
+    probe: int | None = None,
+    device: str | torch.device = "auto",
+    metrics: Metrics | None = None,
+    threads: int | None = None,
+    compile: bool = False,
+    follow: Follow = lambda progress: None,
+    follow_probe: FollowProbe = lambda done, epochs: None,
+) -> list[Outcome]:
+    """Train many networks on the same samples side by side: see :func:`train`.
+
+    Replicas have other seeds; networks with the same seed have the same random numbers, and take
+    the samples in the same order, so that values of a setting are compared in pairs. Each network
+    becomes what it becomes alone, to the bit on a CPU.
+
+    Parameters
+    ----------
+    plans : sequence of Plan or str
+        What to train; all of the same data set and the same numbers of samples.
+    data, epochs, probe, device, metrics, follow, follow_probe
+        As for :func:`train`. Progress counts the samples of one network.
+    out : sequence of path, optional
+        A folder for each; those that are behind are trained first.
+    threads : int, optional
+        Networks at a time on a CPU, each with one thread; as many as torch has by default.
+    compile : bool
+        See :func:`rmsim.learning.train_epoch`.
+
+    Examples
+    --------
+    >>> import rmsim as rs
+    >>> data = rs.load_data("synthetic")
+    >>> few = {"dataset": data.name, "train_samples": 100, "test_samples": 50}
+    >>> plans = [rs.Plan.of_preset("overlaps", 40, jd=jd, **few) for jd in (0.3, 0.5)]
+    >>> outcomes = rs.train_many(plans, data, 1, device="cpu")
+    >>> [outcome.checkpoint.plan.parameters.couplings.jd for outcome in outcomes]
+    [0.3, 0.5]
+    """
+    chosen = [_plan_of(plan, data) for plan in plans]
+    if not chosen or (out is not None and len(out) != len(chosen)):
+        allowed = "at least one, with a folder for each"
+        raise InvalidInputError("plans", len(chosen), allowed)
+    sources = [None if plan.preset == "none" else preset_named(plan.preset) for plan in chosen]
     if epochs is None:
-        if source is None:
-            raise InvalidInputError("epochs", "nothing", "given, as the plan is of no preset")
-        epochs = source.epochs_at(plan.parameters.couplings.n)
+        usual = {
+            None if source is None else source.epochs_at(plan.parameters.couplings.n)
+            for source, plan in zip(sources, chosen, strict=True)
+        }
+        if len(usual) > 1 or None in usual:
+            several = "plans are of no preset, or of several"
+            allowed = f"given, as the {several if len(chosen) > 1 else 'plan is of no preset'}"
+            raise InvalidInputError("epochs", "nothing", allowed)
+        (epochs,) = usual
     epochs = checks.integer("epochs", epochs, 0)
-    if probe is None:
-        probing = 0 if source is None else source.probe_epochs(epochs)
-    else:
-        probing = checks.integer("probe", probe, 0)
-    dataset = load(plan.dataset) if data is None else data
+    probing = [
+        source.probe_epochs(epochs) if probe is None and source is not None else 0
+        for source in sources
+    ]
+    if probe is not None:
+        probing = [checks.integer("probe", probe, 0)] * len(chosen)
+    dataset = load(chosen[0].dataset) if data is None else data
     metrics = Metrics() if metrics is None else metrics
-    with tempfile.TemporaryDirectory() if out is None else nullcontext(out) as place:
-        folder = Folder(Path(place))
-        kept = "" if out is None else f"; the epoch before is kept in {out}"
-        outcome = _train_network(plan, dataset, folder, epochs, device, metrics, follow, kept)
-        if not probing:
-            return outcome
-        checkpoint, parameters = outcome.checkpoint, ProbeParameters(epochs=probing)
-        held = load_probe(folder, checkpoint)
-        due = checkpoint.epoch and (probe is not None or checkpoint.epoch == epochs)
-        if not due or (held is not None and held.parameters == parameters):
-            return replace(outcome, probe=held)
-        follow_probe(0, probing)
-        stage = train_probe(
-            folder, checkpoint, dataset, parameters, lambda done: follow_probe(done, probing)
+    with ExitStack() as stack:
+        places = (
+            [stack.enter_context(tempfile.TemporaryDirectory()) for _ in chosen]
+            if out is None
+            else out
         )
-        return replace(outcome, idle=False, probe=stage)
+        folders = [Folder(Path(place)) for place in places]
+        kept = "" if out is None else "; the epoch before is kept in {}"
+        work = work_of([plan.parameters for plan in chosen])
+        run = _Runs(chosen, dataset, folders, choose_device(device, work), metrics)
+        outcomes = run.train(epochs, follow, kept, threads, compile)
+        return [
+            _with_probe(outcome, folder, dataset, epochs, probe, stage, follow_probe)
+            for outcome, folder, stage in zip(outcomes, folders, probing, strict=True)
+        ]
+
+
+def _with_probe(
+    outcome: Outcome,
+    folder: Folder,
+    dataset: Dataset,
+    epochs: int,
+    asked: int | None,
+    probing: int,
+    follow_probe: FollowProbe,
+) -> Outcome:
+    """Return the run with its probe of `probing` epochs, trained now if it is due."""
+    if not probing:
+        return outcome
+    checkpoint, parameters = outcome.checkpoint, ProbeParameters(epochs=probing)
+    held = load_probe(folder, checkpoint)
+    due = checkpoint.epoch and (asked is not None or checkpoint.epoch == epochs)
+    if not due or (held is not None and held.parameters == parameters):
+        return replace(outcome, probe=held)
+    follow_probe(0, probing)
+    stage = train_probe(
+        folder, checkpoint, dataset, parameters, lambda done: follow_probe(done, probing)
+    )
+    return replace(outcome, idle=False, probe=stage)
 
 
 def evaluate(
@@ -352,43 +456,114 @@ def predict_file(
 # The epochs of the network.
 
 
-def _train_network(
-    plan: Plan,
-    dataset: Dataset,
-    folder: Folder,
-    epochs: int,
-    device: str | torch.device,
-    metrics: Metrics,
-    follow: Follow,
-    kept: str,
-) -> Outcome:
-    """Start or resume the run in a folder; if learning diverges, say what is `kept`."""
-    place = choose_device(device)
-    data = plan.data(dataset)
-    with folder.claimed(plan, data.checksum):
-        held, records = _held(folder, plan, data, place)
-        if held is not None and held.epoch >= epochs and _is_measured(held, records):
-            return Outcome(held, tuple(records), idle=True)
-        checkpoint = _begin(folder, plan, data, place, metrics, held)
-        records = folder.records()
-        session = _Session(checkpoint.epoch, epochs, len(data.train), follow)
-        session.report(checkpoint.epoch, 0, records[-1])
-        samples = data.train.inputs, data.train.labels
-        learn = learning_of(plan.parameters, *samples, plan.seed, parts=_REPORTS)
+class _Runs:
+    """Runs in their folders, on the same samples.
 
-        def report(epoch: int, done: int) -> None:
-            session.report(epoch, done, records[-1])
+    Parameters
+    ----------
+    plans, folders : list
+        What is trained where.
+    dataset : Dataset
+        The data set of all.
+    device : torch.device
+        Where to compute.
+    metrics : Metrics
+        How many samples are measured after each epoch.
+    """
 
-        try:
-            for epoch in run_epochs(learn, checkpoint.state, checkpoint.epoch, epochs, report):
-                checkpoint = replace(checkpoint, epoch=epoch.number, state=epoch.state)
-                records.append(_record(checkpoint, data, metrics, epoch.seconds))
-                _store(folder, checkpoint, records[-1])
-                session.report(epoch.number, 0, records[-1])
-        except NotConvergedError as problem:
-            number = checkpoint.epoch + 1
-            raise NotConvergedError(f"{problem} (in epoch {number}{kept})") from None
-    return Outcome(checkpoint, tuple(records))
+    def __init__(
+        self,
+        plans: list[Plan],
+        dataset: Dataset,
+        folders: list[Folder],
+        device: torch.device,
+        metrics: Metrics,
+    ) -> None:
+        self.plans, self.folders, self.device, self.metrics = plans, folders, device, metrics
+        self.data = plans[0].data(dataset)
+        for plan in plans[1:]:
+            if plan.data(dataset).checksum != self.data.checksum:
+                raise InvalidInputError("plans", "of several samples", "all of the same samples")
+        self.checkpoints: dict[int, Checkpoint] = {}
+        self.records: dict[int, list[dict[str, Any]]] = {}
+
+    def train(
+        self, epochs: int, follow: Follow, kept: str, threads: int | None, compile: bool
+    ) -> list[Outcome]:
+        """Start or resume all; if one diverges, say what is `kept` where."""
+        data, idle = self.data, set()
+        with ExitStack() as stack:
+            for k, (plan, folder) in enumerate(zip(self.plans, self.folders, strict=True)):
+                stack.enter_context(folder.claimed(plan, data.checksum))
+                held, records = _held(folder, plan, data, self.device)
+                if held is not None and held.epoch >= epochs and _is_measured(held, records):
+                    self.checkpoints[k], self.records[k] = held, records
+                    idle.add(k)
+                    continue
+                self.checkpoints[k] = _begin(folder, plan, data, self.device, self.metrics, held)
+                self.records[k] = folder.records()
+            active = [k for k in self.checkpoints if k not in idle]
+            if active:
+                self._train(active, epochs, follow, kept, threads, compile)
+        return [
+            Outcome(self.checkpoints[k], tuple(self.records[k]), idle=k in idle)
+            for k in range(len(self.plans))
+        ]
+
+    def _train(
+        self,
+        active: list[int],
+        epochs: int,
+        follow: Follow,
+        kept: str,
+        threads: int | None,
+        compile: bool,
+    ) -> None:
+        samples = self.data.train.inputs, self.data.train.labels
+        done = sorted({self.checkpoints[k].epoch for k in active})
+        session = _Session(done[0], epochs, len(self.data.train), follow)
+        session.report(done[0], 0, self.records[active[0]][-1])
+
+        def report(epoch: int, learnt: int) -> None:
+            session.report(epoch, learnt, self.records[active[0]][-1])
+
+        # Those that are behind, if a session was killed between two folders, are trained first.
+        for first, last in pairwise([*done, max(epochs, done[-1])]):
+            members = [k for k in active if self.checkpoints[k].epoch <= first]
+            learn = learning_of_many(
+                [self.plans[k].parameters for k in members],
+                *samples,
+                [self.plans[k].seed for k in members],
+                _REPORTS,
+                threads=threads,
+                compile=compile,
+            )
+            states = [self.checkpoints[k].state for k in members]
+            try:
+                for epoch in run_epochs(learn, states, first, last, report):
+                    self._store(members, epoch, threads)
+                    report(epoch.number, 0)
+            except NotConvergedError as problem:
+                folder = self.folders[members[0]].path
+                where = folder if len(self.plans) == 1 else "every folder"
+                number = self.checkpoints[members[0]].epoch + 1
+                text = f"{problem} (in epoch {number}{kept.format(where)})"
+                raise NotConvergedError(text) from None
+
+    def _store(self, members: list[int], epoch: Epoch[list[State]], threads: int | None) -> None:
+        """Measure the networks after an epoch, and write their checkpoints."""
+        for k, state in zip(members, epoch.state, strict=True):
+            self.checkpoints[k] = replace(self.checkpoints[k], epoch=epoch.number, state=state)
+
+        def measured(k: int) -> None:
+            record = _record(self.checkpoints[k], self.data, self.metrics, epoch.seconds)
+            self.records[k].append(record)
+
+        on_cpu = self.device.type == "cpu"
+        with side_by_side(len(members), threads if on_cpu else 1) as run:
+            run(measured, [(k,) for k in members])
+        for k in members:
+            _store(self.folders[k], self.checkpoints[k], self.records[k][-1])
 
 
 def _held(

@@ -29,7 +29,8 @@ from typing import Literal, get_args
 
 import torch
 
-from rmsim.couplings.chains import DenseChain, draw_dense, multiply, runs, sample_numbers
+from rmsim.couplings.base import runs
+from rmsim.couplings.chains import DenseChain, draw_dense, multiply, sample_numbers
 from rmsim.dynamics.active import ActiveSet, Callback, Index, PerNetwork, Search
 from rmsim.dynamics.status import Status
 from rmsim.network import Network
@@ -51,6 +52,7 @@ from rmsim.tensors import (
     generator,
     sign,
     tensor_of,
+    traced,
 )
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
@@ -83,9 +85,13 @@ class Products:
         Dense couplings, independent of each other: J_ij and J_ji must not be equal.
     variances : str
         ``rank-one`` or ``exact``.
+    compile : bool
+        Let :func:`torch.compile` fuse the operations of an iteration (:func:`step`).
     """
 
-    def __init__(self, couplings: DenseChain, variances: str = "rank-one") -> None:
+    def __init__(
+        self, couplings: DenseChain, variances: str = "rank-one", *, compile: bool = False
+    ) -> None:
         if variances not in get_args(Variances):
             allowed = f"one of {', '.join(get_args(Variances))}"
             raise InvalidInputError("variances", variances, allowed)
@@ -98,6 +104,43 @@ class Products:
             )
             scale = rows.sum(-1, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny).rsqrt()
             self._rows, self._columns = rows * scale, columns * scale
+        self._compile = compile
+        if compile:  # bonds as a tensor: another number is no other graph then
+            chain = (couplings.jd, couplings.lam_left, couplings.lam_right)
+            self._bonds = torch.tensor(chain, dtype=couplings.dtype, device=couplings.device)
+        self._picked: tuple[list[int] | None, _Picked] | None = None
+
+    def iterate(
+        self,
+        messages: Messages,
+        pull: torch.Tensor,
+        external: torch.Tensor | None,
+        active: Sequence[int] | None,
+    ) -> Messages:
+        """Return the messages one iteration later: see :func:`step`."""
+        couplings = self.couplings
+        if not self._compile:
+            return _advanced(self, bonds_of(couplings), messages, pull, external, active)
+        picked = self._tensors(active)
+        kind = (couplings.layers, couplings.dtype, picked[1] is None, external is None)
+        iterate = traced(_iterate, (*kind, couplings.device.type))
+        return Messages(*iterate(picked, messages.tensors(), pull, external, self._bonds))
+
+    def _tensors(self, active: Sequence[int] | None) -> _Picked:
+        """Return the couplings of the active networks, a copy if these are not all.
+
+        It is kept until others are asked for: networks are left out at readings only.
+        """
+        wanted = None if active is None else list(active)
+        if self._picked is None or self._picked[0] != wanted:
+            matrices, squares = self.couplings.matrices, self._squares
+            if wanted is not None:
+                parts = [there for _, there in runs(wanted, len(matrices))]
+                matrices = torch.cat([matrices[part] for part in parts])
+                squares = None if squares is None else torch.cat([squares[x] for x in parts])
+            sides = (None, None) if squares is not None else self._sides(wanted)
+            self._picked = wanted, (matrices, squares, *sides)
+        return self._picked[1]
 
     def forward(self, m: torch.Tensor, active: Sequence[int] | None = None) -> torch.Tensor:
         """Return J m, of shape (samples, layers, n) as m."""
@@ -130,6 +173,49 @@ class Products:
             torch.cat([x[part] for part in parts]) for x in (self._rows, self._columns)
         )
         return rows, columns
+
+
+#: Couplings, (networks, layers, n, n), and either their squares or the two sides of these.
+_Picked = tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]
+
+
+class _Linear:
+    """The same products by operations that :func:`torch.compile` can trace and fuse."""
+
+    def __init__(self, picked: _Picked) -> None:
+        self._matrices, self._squares, self._rows, self._columns = picked
+
+    def forward(self, m: torch.Tensor, active: Sequence[int] | None = None) -> torch.Tensor:
+        return torch.matmul(self._matrices, m.unsqueeze(-1)).squeeze(-1)
+
+    def backward(self, g: torch.Tensor, active: Sequence[int] | None = None) -> torch.Tensor:
+        return torch.matmul(self._matrices.mT, g.unsqueeze(-1)).squeeze(-1)
+
+    def spread(self, x: torch.Tensor, active: Sequence[int] | None = None) -> torch.Tensor:
+        if self._squares is not None:
+            return torch.matmul(self._squares, x.unsqueeze(-1)).squeeze(-1)
+        assert self._rows is not None
+        assert self._columns is not None
+        return self._rows * (self._columns * x).sum(-1, keepdim=True)
+
+    def spread_back(self, y: torch.Tensor, active: Sequence[int] | None = None) -> torch.Tensor:
+        if self._squares is not None:
+            return torch.matmul(self._squares.mT, y.unsqueeze(-1)).squeeze(-1)
+        assert self._rows is not None
+        assert self._columns is not None
+        return self._columns * (self._rows * y).sum(-1, keepdim=True)
+
+
+def _iterate(
+    picked: _Picked,
+    messages: tuple[torch.Tensor, ...],
+    pull: torch.Tensor,
+    external: torch.Tensor | None,
+    bonds: torch.Tensor,
+) -> tuple[torch.Tensor, ...]:
+    """Do one iteration on tensors: what is compiled."""
+    inside = Bonds(*bonds.unbind())  # type: ignore[arg-type]  # numbers that a graph does not hold
+    return _advanced(_Linear(picked), inside, Messages(*messages), pull, external, None).tensors()
 
 
 def _product(
@@ -263,11 +349,23 @@ def step(
     active : sequence of int, optional
         The networks of `messages`, increasing; all by default.
     """
+    return products.iterate(messages, pull, external, active)
+
+
+def _advanced(
+    products: Products | _Linear,
+    bonds: Bonds,
+    messages: Messages,
+    pull: torch.Tensor,
+    external: torch.Tensor | None,
+    active: Sequence[int] | None,
+) -> Messages:
+    """Return the messages one iteration later, by these products."""
     m = messages.m
     v = products.spread(uncertainty(messages.h), active)
     omega = products.forward(m, active).addcmul_(v, messages.g, value=-1)
     shifted = omega if external is None else omega + external
-    factors = factors_of(shifted, v, bonds_of(products.couplings))
+    factors = factors_of(shifted, v, bonds)
     g, dg = responses(factors, messages.c + messages.pull)
     c = products.backward(g, active).addcmul_(m, products.spread_back(dg, active), value=-1)
     h = log_odds(factors, c + pull).clamp_(-MOST_FIELD, MOST_FIELD)
@@ -403,7 +501,7 @@ def dense_couplings(
         )
     check_independent(network)
     chosen, number = sample_numbers(samples), checked_seed(seed)
-    kind, place = choose_dtype(dtype), choose_device(device)
+    kind, place = choose_dtype(dtype), choose_device(device, len(chosen) * network.entries)
     return draw_dense(network, number, chosen, dtype=kind, device=place)
 
 
@@ -421,6 +519,7 @@ def belief_propagation(
     dtype: str | torch.dtype = "float32",
     device: str | torch.device = "auto",
     sync_interval: int | None = None,
+    compile: bool = False,
     callback: Callback | None = None,
 ) -> Beliefs:
     """Iterate AMP in every network until it converges, cycles, diverges, or the cap.
@@ -451,6 +550,8 @@ def belief_propagation(
     sync_interval : int, optional
         Iterations between two readings of which networks have ended; 1 on a CPU, 16 on a GPU. The
         result does not depend on it: networks that end are frozen.
+    compile : bool
+        Let :func:`torch.compile` fuse the operations of an iteration, for long runs on a GPU.
     callback : callable, optional
         Called at every reading with the number of iterations and of networks still active.
 
@@ -469,7 +570,7 @@ def belief_propagation(
     limit = checked_tolerance(tolerance, couplings.dtype)
     cap = checks.integer("max_iterations", max_iterations, 1)
     h, pull, shift = fitted_fields(couplings, start, field, external)
-    products = Products(couplings, variances)
+    products = Products(couplings, variances, compile=compile)
     run = _Amp(products, first_messages(h), pull, shift, limit)
     run.run(cap, checked_sync_interval(couplings.device, sync_interval), callback)
     final = run.active.final

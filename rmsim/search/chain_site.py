@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -151,6 +151,8 @@ def log_partition(factors: Factors, c: torch.Tensor) -> torch.Tensor:
 
 def _spin(like: torch.Tensor) -> torch.Tensor:
     """Return the states of the spin l, on axis 1."""
+    if torch.compiler.is_compiling():
+        return _traced_table((1.0, -1.0), (1, 2, 1), like)
     return _table((1.0, -1.0), (1, 2, 1), like.dim(), like.dtype, like.device)
 
 
@@ -160,9 +162,13 @@ def _drift(bonds: Bonds, like: torch.Tensor, layer: int) -> torch.Tensor:
     before = both if layer > 0 else none
     after = both if layer < like.shape[-2] - 1 else none
     left, right = bonds.lam_left, bonds.lam_right
-    drift = (bonds.jd + s * (left * b + right * a) for b in before for s in both for a in after)
+    drift = tuple(
+        bonds.jd + s * (left * b + right * a) for b in before for s in both for a in after
+    )
     shape = len(before), 2, len(after)
-    return _table(tuple(drift), shape, like.dim(), like.dtype, like.device)
+    if torch.compiler.is_compiling():
+        return _traced_table(drift, shape, like)
+    return _table(drift, shape, like.dim(), like.dtype, like.device)
 
 
 @lru_cache(maxsize=64)
@@ -177,6 +183,15 @@ def _table(
     with torch.inference_mode(False):
         table = torch.tensor(values, dtype=dtype, device=device)
     return table.view(*shape, *(1,) * (dims - 1))
+
+
+def _traced_table(
+    values: tuple[Any, ...], shape: tuple[int, int, int], like: torch.Tensor
+) -> torch.Tensor:
+    """Return the same in a graph: numbers are constants of it, tensors are given to it."""
+    numbers = [x if isinstance(x, torch.Tensor) else torch.full((), x) for x in values]
+    table = torch.stack([x.to(dtype=like.dtype, device=like.device) for x in numbers])
+    return table.view(*shape, *(1,) * (like.dim() - 1))
 
 
 def _normal(a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -198,7 +213,8 @@ def _normal(a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 def _all_above(a: torch.Tensor, limit: float) -> bool:
     """Return whether a shorter formula suffices, where reading the tensor is cheap."""
-    return cheap_to_read(a.device) and bool(a.amin() > limit)
+    cheap = cheap_to_read(a.device) and not torch.compiler.is_compiling()
+    return cheap and bool(a.amin() > limit)
 
 
 def _joint(factors: Factors, c: torch.Tensor) -> list[torch.Tensor]:

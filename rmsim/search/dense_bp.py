@@ -42,6 +42,7 @@ from rmsim.search.chain_site import (
     log_partition,
     responses,
 )
+from rmsim.tensors import checked_sync_interval
 from rmtheory.base import checks
 
 
@@ -53,12 +54,13 @@ def dense_belief_propagation(
     external: torch.Tensor | None = None,
     max_iterations: int = 500,
     tolerance: float | None = None,
+    sync_interval: int | None = None,
 ) -> Beliefs:
     """Iterate the messages of every network until they converge, or the cap.
 
     Parameters
     ----------
-    couplings, start, field, external, max_iterations, tolerance
+    couplings, start, field, external, max_iterations, tolerance, sync_interval
         As for :func:`rmsim.search.amp.belief_propagation`.
 
     Returns
@@ -72,23 +74,23 @@ def dense_belief_propagation(
     h, pull, shift = fitted_fields(couplings, start, field, external)
     moved = torch.zeros_like(h) if shift is None else shift
     bonds = bonds_of(couplings)
+    every = checked_sync_interval(couplings.device, sync_interval)
     runs = []
     for J, first, *own in zip(couplings.asymmetric_matrices(), h, pull, moved, strict=True):
         run = _DenseBP(_Edges(J, bonds, *own), first, limit)
-        run.run(cap, 1)
+        run.run(cap, every)
         runs.append(run)
-    status, iterations = (
-        torch.tensor([int(getattr(run, name)) for run in runs], device=h.device)
-        for name in ("status", "iterations")
+    status, iterations, residual = (
+        torch.cat([getattr(run, name) for run in runs])
+        for name in ("status", "iterations", "residual")
     )
-    residual = torch.tensor([run.residual for run in runs], dtype=torch.float64, device=h.device)
     columns = zip(*(run.sums() for run in runs), strict=True)
     c, g, omega, v = (torch.stack(column) for column in columns)
     fields = torch.cat([run.active.final.h for run in runs])
     value = torch.stack([run.free_entropy() for run in runs])
     return beliefs_of(
         couplings,
-        status.to(torch.int8),
+        status,
         iterations,
         residual,
         torch.zeros_like(iterations),
@@ -181,26 +183,26 @@ class _DenseBP(Search[_EdgeMessages]):
         self.active: ActiveSet[_EdgeMessages] = ActiveSet(
             _EdgeMessages(*(tensor[None] for tensor in start))
         )
-        self.status, self.iterations, self.residual = Status.CAP, 0, 0.0
+        self.status = torch.full((1,), int(Status.CAP), dtype=torch.int8, device=h.device)
+        self.iterations = torch.zeros(1, dtype=torch.int64, device=h.device)
+        self.residual = torch.zeros(1, dtype=torch.float64, device=h.device)
 
     def advance(self, iteration: int, sync: bool) -> None:
         """Send the messages once."""
-        self.iterations = iteration
-        edges, old = self.edges, self.active.here
+        edges, active = self.edges, self.active
+        old, running = active.here, ~active.ended
         m = edges.answer(old.h[0], old.u[0])
         omega, v = edges.gaussian(m)
         u = edges.send(m, omega, v, old.c[0])
         c = edges.field + u.sum(-2)
         h = edges.log_odds(omega, v, c)
         new = _EdgeMessages(*(tensor[None] for tensor in (h, c, u, omega, v)))
-        if not bool(self.active.take(new, self.active.ended)):
-            self.status = Status.DIVERGED
-        else:
-            self.residual = float((h.tanh() - old.h[0].tanh()).abs().amax())
-            if self.residual < self.limit:
-                self.status = Status.CONVERGED
-        if self.status != Status.CAP:
-            self.active.ended = torch.ones_like(self.active.ended)
+        fine = active.take(new, active.ended)
+        change = (new.h.tanh() - old.h.tanh()).abs().flatten(1).amax(1).double()
+        active.write(self.iterations, running, iteration)
+        active.write(self.residual, running & fine, change)
+        active.end(self.status, running & fine & (change < self.limit), Status.CONVERGED)
+        active.end(self.status, running & ~fine, Status.DIVERGED)
 
     def sums(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return c without the field, g, omega and V of the last messages, as AMP has them."""

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from rmsim.couplings import Couplings, DenseChain
+from rmsim.couplings.chains import sample_numbers
 from rmsim.dynamics.active import Callback
 from rmsim.dynamics.relaxation import checked_p, drawn_in_parts, random_starts, relax
 from rmsim.dynamics.status import SearchResult, Status, join_results
@@ -157,7 +158,8 @@ def find_fixed_point(
         if chosen.independent:
             check_independent(network)
         starts = 1 + int(checked.get("restarts", 0)) if method == "dynamics" else 1
-        place, kind = choose_device(device), choose_dtype(dtype)
+        work = starts * len(sample_numbers(samples)) * network.entries
+        place, kind = choose_device(device, work), choose_dtype(dtype)
         sets = drawn_in_parts(
             network,
             samples,

@@ -108,12 +108,14 @@ def reinforce(
         External field of the dynamics, which moves the fixed points.
     **options
         `restarts`, `max_iterations` (an attempt ends when r is 0.95 by default), `variances`,
-        `sync_interval`, `seed`, `first_sample`, `callback`: see
+        `sync_interval`, `compile`, `seed`, `first_sample`, `callback`: see
         :class:`rmsim.search.SearchOptions`.
     """
     plan = Schedule() if schedule is None else schedule
     _, pull, shift = fitted_fields(couplings, None, field, external)
-    products = Products(couplings, options.get("variances", "rank-one"))
+    products = Products(
+        couplings, options.get("variances", "rank-one"), compile=options.get("compile", False)
+    )
     search = _Reinforced(products, plan, None if field is None else pull, shift)
     return search.search(options, plan.iterations, {"r0": plan.r0, "dr": plan.dr})
 

@@ -47,6 +47,9 @@ class SearchOptions(TypedDict, total=False):
     sync_interval : int, optional
         Iterations between two readings of which networks have ended; 1 on a CPU, 16 on a GPU. The
         result does not depend on it: what seems to be a fixed point waits, frozen.
+    compile : bool
+        Let :func:`torch.compile` fuse the operations of an iteration of reinforced BP; not by
+        default.
     seed, first_sample : int
         Starts are ``random_fields(seed, range(first_sample, ...))``; both 0 by default.
     callback : callable, optional
@@ -57,6 +60,7 @@ class SearchOptions(TypedDict, total=False):
     max_iterations: int | None
     variances: str
     sync_interval: int | None
+    compile: bool
     seed: int
     first_sample: int
     callback: Callback | None

@@ -112,12 +112,14 @@ def measure(point: Mapping[str, Any], seed: int, device: str | None = None) -> d
     It is called by name in other processes.
     """
     low, _, high = str(point["loads"]).partition(":")
-    place = choose_device(device or point["device"])
+    numbers = sample_range(point["trials"])
+    work = len(numbers) * point["layers"] * point["n"] ** 2
+    place = choose_device(device or point["device"], work)
     trials = run_trials(
         replace(protocol_named(point["protocol"]), max_epochs=point["max_epochs"]),
         point["layers"],
         point["n"],
-        sample_range(point["trials"]),
+        numbers,
         seed,
         loads=(float(low), float(high)),
         device=place,

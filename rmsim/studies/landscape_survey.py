@@ -12,9 +12,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from rmsim.data import Samples, load
+from rmsim.data import Dataset, Samples
 from rmsim.dynamics.sweeps import synchronous
 from rmsim.learning import Parameters, State, infer
+from rmsim.learning.run_folder import Plan
 from rmsim.learning.training import accuracies
 from rmsim.studies.attractor_paths import (
     Evolve,
@@ -24,8 +25,8 @@ from rmsim.studies.attractor_paths import (
     hamming,
     trajectory_distances,
 )
-from rmsim.studies.trained_networks import epochs_of, plan_of
-from rmsim.tensors import choose_device, generator
+from rmsim.studies.trained_networks import looks_at_many, work_of_points
+from rmsim.tensors import checked_sync_interval, choose_device, generator
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.base.statistics import standard_error
@@ -109,13 +110,15 @@ def attractors_of(
         field = state.w_in.field(x).view(1, len(inputs), 1, -1)
         s = states.to(device=state.device, dtype=state.dtype, copy=True).view_as(field)
         moving = torch.arange(len(inputs), device=state.device)
-        for _ in range(most_sweeps):
+        every = checked_sync_interval(state.device)  # states at rest wait until a GPU is read
+        for sweep in range(most_sweeps):
             if not len(moving):
                 break
             before = s[:, moving]
             after = synchronous(state.couplings, before, field[:, moving])
             s[:, moving] = after
-            moving = moving[(after != before).flatten(2).any(2)[0]]
+            if (sweep + 1) % every == 0:
+                moving = moving[(after != before).flatten(2).any(2)[0]]
         return s[0, :, 0].to(torch.int8)
 
     return relax, evolve
@@ -207,17 +210,29 @@ def landscape(
 
     The point is that of :func:`rmsim.studies.trained_networks.trained`, with ``survey``.
     """
-    plan, place = plan_of(point, seed), choose_device(device)
-    data = plan.data(load(plan.dataset, download=False))
-    wanted = Survey(**point["survey"])
-    rows = []
-    for _, state in epochs_of(plan, data, point["looks"], place):
-        row = survey(plan.parameters, state, data.train, wanted, seed)
-        seen = data.train.first(min(len(data.test), len(data.train)))
-        for name, value in accuracies(plan.parameters, state, seen, data.test).items():
-            row[name.replace("train_", "training_")] = value
-        rows.append(row)
-    return _stacked(rows) | {"device": str(place)}
+    (values,) = landscape_of_many([point], [seed], device)
+    return values
+
+
+def landscape_of_many(
+    points: Sequence[dict[str, Any]],
+    seeds: Sequence[int],
+    device: str | torch.device = "cpu",
+    threads: int | None = None,
+) -> list[dict[str, Any]]:
+    """Do what :func:`landscape` does for several points, whose networks learn side by side."""
+    place = choose_device(device, work_of_points(points, seeds))
+    rows = looks_at_many(points, seeds, place, threads, _look)
+    return [_stacked(own) | {"device": str(place)} for own in rows]
+
+
+def _look(plan: Plan, data: Dataset, point: Mapping[str, Any], state: State) -> dict[str, Any]:
+    """Return the survey of one network, and its accuracies."""
+    row = survey(plan.parameters, state, data.train, Survey(**point["survey"]), plan.seed)
+    seen = data.train.first(min(len(data.test), len(data.train)))
+    for name, value in accuracies(plan.parameters, state, seen, data.test).items():
+        row[name.replace("train_", "training_")] = value
+    return row
 
 
 def _stacked(rows: list[dict[str, Any]]) -> dict[str, Any]:

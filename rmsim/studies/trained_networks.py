@@ -17,12 +17,13 @@ stabilise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from rmsim.compiled_loops import side_by_side
 from rmsim.data import Dataset, Samples, load
 from rmsim.learning import Parameters, State, infer, initialise, measure
 from rmsim.learning.baselines import (
@@ -33,7 +34,7 @@ from rmsim.learning.baselines import (
     matched_width,
 )
 from rmsim.learning.presets import preset
-from rmsim.learning.protocol import learning_of, run_epochs
+from rmsim.learning.protocol import learning_of_many, run_epochs, work_of
 from rmsim.learning.readout import (
     Features,
     ProbeParameters,
@@ -98,15 +99,100 @@ def epochs_of(
     device : torch.device or str
         Where the weights are.
     """
+    for number, (state,) in epochs_of_many([plan], data, epochs, device):
+        yield number, state
+
+
+def epochs_of_many(
+    plans: Sequence[Plan],
+    data: Dataset,
+    epochs: Sequence[int],
+    device: torch.device | str = "cpu",
+    threads: int | None = None,
+) -> Iterator[tuple[int, list[State]]]:
+    """Train networks on the same samples side by side; give their weights as :func:`epochs_of`.
+
+    Parameters
+    ----------
+    plans : sequence of Plan
+        What to train.
+    data, epochs, device
+        As for :func:`epochs_of`.
+    threads : int, optional
+        Networks at a time on a CPU.
+    """
     if not epochs or list(epochs) != sorted({*epochs}) or epochs[0] < 0:
         raise InvalidInputError("looks", list(epochs), "numbers of epochs that increase from 0 on")
-    state = initialise(plan.parameters, data.width, data.classes, plan.seed, device=device)
+    states = [
+        initialise(plan.parameters, data.width, data.classes, plan.seed, device=device)
+        for plan in plans
+    ]
     if epochs[0] == 0:
-        yield 0, state
-    learn = learning_of(plan.parameters, *data.train.tensors(state.dtype, device), plan.seed)
-    for epoch in run_epochs(learn, state, 0, epochs[-1]):
+        yield 0, states
+    parameters, seeds = [plan.parameters for plan in plans], [plan.seed for plan in plans]
+    samples = data.train.tensors(states[0].dtype, device)
+    learn = learning_of_many(parameters, *samples, seeds, threads=threads)
+    for epoch in run_epochs(learn, states, 0, epochs[-1]):
         if epoch.number in epochs:
             yield epoch.number, epoch.state
+
+
+def work_of_points(points: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> float:
+    """Return the multiplications of a sweep of their networks side by side."""
+    plans = (plan_of(point, seed) for point, seed in zip(points, seeds, strict=True))
+    return work_of([plan.parameters for plan in plans])
+
+
+#: Plan, its part of the data, point and state -> what is measured.
+Look = Callable[[Plan, Dataset, Mapping[str, Any], State], dict[str, Any]]
+
+
+def looks_at_many(
+    points: Sequence[Mapping[str, Any]],
+    seeds: Sequence[int],
+    device: torch.device,
+    threads: int | None,
+    look: Look,
+) -> list[list[dict[str, Any]]]:
+    """Train the networks of the points, side by side if they have the same samples and epochs.
+
+    Parameters
+    ----------
+    points, seeds : sequence
+        See :func:`plan_of`; ``looks`` are the epochs.
+    device : torch.device
+        Where to compute.
+    threads : int, optional
+        Networks at a time on a CPU.
+    look : callable
+        Measures a network after the epochs of ``looks``.
+
+    Returns
+    -------
+    list
+        For each point, what was measured at its epochs.
+    """
+    plans = [plan_of(point, seed) for point, seed in zip(points, seeds, strict=True)]
+    together: dict[tuple[Any, ...], list[int]] = {}
+    for k, (plan, point) in enumerate(zip(plans, points, strict=True)):
+        kept = (plan.dataset, plan.train_samples, plan.test_samples, *point["looks"])
+        together.setdefault(kept, []).append(k)
+    rows: list[list[dict[str, Any]]] = [[] for _ in points]
+    for members in together.values():
+        own = [plans[k] for k in members]
+        data = own[0].data(load(own[0].dataset, download=False))
+        epochs = points[members[0]]["looks"]
+        workers = threads if device.type == "cpu" else 1
+        with side_by_side(len(members), workers) as run:
+            for _, states in epochs_of_many(own, data, epochs, device, threads):
+
+                def measured(
+                    k: int, state: State, data: Dataset = data, plans: Sequence[Plan] = plans
+                ) -> None:
+                    rows[k].append(look(plans[k], data, points[k], state))
+
+                run(measured, list(zip(members, states, strict=True)))
+    return rows
 
 
 def trained(point: dict[str, Any], seed: int, device: str | torch.device = "cpu") -> dict[str, Any]:
@@ -123,33 +209,48 @@ def trained(point: dict[str, Any], seed: int, device: str | torch.device = "cpu"
     device : str or torch.device
         Where to compute.
     """
-    plan, place = plan_of(point, seed), choose_device(device)
-    data = plan.data(load(plan.dataset, download=False))
+    (values,) = trained_of_many([point], [seed], device)
+    return values
+
+
+def trained_of_many(
+    points: Sequence[dict[str, Any]],
+    seeds: Sequence[int],
+    device: str | torch.device = "cpu",
+    threads: int | None = None,
+) -> list[dict[str, Any]]:
+    """Do what :func:`trained` does for several points, whose networks learn side by side."""
+    place = choose_device(device, work_of_points(points, seeds))
+    return [
+        {name: [row[name] for row in rows] for name in rows[0]} | {"device": str(place)}
+        for rows in looks_at_many(points, seeds, place, threads, _look)
+    ]
+
+
+def _look(plan: Plan, data: Dataset, point: Mapping[str, Any], state: State) -> dict[str, Any]:
+    """Return what is measured of one network."""
     watched = data.train.first(min(point["watched"], len(data.train)))
     # As many training samples as there are test samples: both accuracies have the same error.
     predicted = data.train.first(min(len(data.test), len(data.train)))
-    rows = []
-    for _, state in epochs_of(plan, data, point["looks"], place):
-        seen = measure(plan.parameters, state, *watched.tensors(state.dtype))
-        if seen.q_dyn_error is None or None in asdict(seen.q_dyn_error).values():
-            allowed = "at least 19 samples, for the errors of all quantiles"
-            raise InvalidInputError("watched", len(watched), allowed)
-        row = {
-            **{f"qdyn_{level}": value for level, value in asdict(seen.q_dyn).items()},
-            **{f"qdyn_{level}_error": x for level, x in asdict(seen.q_dyn_error).items()},
-            "sweeps": seen.sweeps_clamped,
-            "sweeps_error": seen.sweeps_clamped_error,
-            "sweeps_free": seen.sweeps_free,
-            "sweeps_free_error": seen.sweeps_free_error,
-            "symmetry_level": seen.symmetry,
-            "symmetry_level_error": _ROUNDING,
-        }
-        if "settle" in point:
-            row |= _settled(plan.parameters, state, watched, point["settle"])
-        for name, value in accuracies(plan.parameters, state, predicted, data.test).items():
-            row[name.replace("train_", "training_")] = value
-        rows.append(row)
-    return {name: [row[name] for row in rows] for name in rows[0]} | {"device": str(place)}
+    seen = measure(plan.parameters, state, *watched.tensors(state.dtype))
+    if seen.q_dyn_error is None or None in asdict(seen.q_dyn_error).values():
+        allowed = "at least 19 samples, for the errors of all quantiles"
+        raise InvalidInputError("watched", len(watched), allowed)
+    row = {
+        **{f"qdyn_{level}": value for level, value in asdict(seen.q_dyn).items()},
+        **{f"qdyn_{level}_error": x for level, x in asdict(seen.q_dyn_error).items()},
+        "sweeps": seen.sweeps_clamped,
+        "sweeps_error": seen.sweeps_clamped_error,
+        "sweeps_free": seen.sweeps_free,
+        "sweeps_free_error": seen.sweeps_free_error,
+        "symmetry_level": seen.symmetry,
+        "symmetry_level_error": _ROUNDING,
+    }
+    if "settle" in point:
+        row |= _settled(plan.parameters, state, watched, point["settle"])
+    for name, value in accuracies(plan.parameters, state, predicted, data.test).items():
+        row[name.replace("train_", "training_")] = value
+    return row
 
 
 def _settled(
@@ -279,8 +380,23 @@ def two_layers(
     point: dict[str, Any], seed: int, device: str | torch.device = "cpu"
 ) -> dict[str, Any]:
     """Train two layers with the ``jd`` and ``lam`` of `point`; see :func:`trained`."""
+    return trained(_pair(point), seed, device)
+
+
+def two_layers_of_many(
+    points: Sequence[dict[str, Any]],
+    seeds: Sequence[int],
+    device: str | torch.device = "cpu",
+    threads: int | None = None,
+) -> list[dict[str, Any]]:
+    """Do what :func:`two_layers` does for several points, whose networks learn side by side."""
+    return trained_of_many([_pair(point) for point in points], seeds, device, threads)
+
+
+def _pair(point: dict[str, Any]) -> dict[str, Any]:
+    """Return the point with the settings of two layers."""
     rest = {name: value for name, value in point.items() if name != "lam"}
     lam = float(point["lam"])
     kappa = 0.9 + float(point["jd"]) + lam
     couplings = {"lam_left": lam, "lam_right": lam, "kappa_j": kappa, "kappa_in": kappa}
-    return trained({**rest, **_PAIR, **couplings}, seed, device)
+    return {**rest, **_PAIR, **couplings}

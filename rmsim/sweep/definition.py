@@ -144,7 +144,7 @@ class Task:
     device: str | None = None
 
 
-def takes_device(function: Compute) -> bool:
+def takes_device(function: Callable[..., object]) -> bool:
     """Return whether a function has an argument ``device``."""
     return "device" in inspect.signature(function).parameters
 
@@ -160,6 +160,18 @@ def load_compute(path: str) -> Compute:
     if not callable(function):
         raise InvalidInputError("compute", path, "module:function, and a function")
     return function  # type: ignore[no-any-return]  # the type is not known from the name
+
+
+def load_compute_of_many(path: str) -> Callable[..., list[Mapping[str, object]]] | None:
+    """Import the function that computes several points together, if there is one.
+
+    It is called like the one that computes one, with ``_of_many`` at the end, in the same module,
+    and takes lists of points and seeds, ``device`` if the other does, and ``threads``.
+    """
+    try:
+        return load_compute(f"{path}_of_many")  # type: ignore[return-value]  # another signature
+    except InvalidInputError:
+        return None
 
 
 # The points.

@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -32,12 +32,13 @@ from rmsim.sweep.definition import (
     Task,
     encode,
     load_compute,
+    load_compute_of_many,
     takes_device,
 )
 from rmsim.sweep.directory import Directory
 from rmtheory.base.errors import UnreadableDataError
 from rmtheory.base.wording import counted
-from rmtheory.runtime.processes import as_finished, available_cores
+from rmtheory.runtime.processes import Outcome, as_finished, available_cores
 from rmtheory.runtime.progress import counting
 from rmtheory.runtime.provenance import git_state, package_versions
 
@@ -47,24 +48,49 @@ def evaluate(task: Task) -> Answer:
     wall, cpu = time.perf_counter(), time.process_time()
     try:
         function = load_compute(task.compute)
-        placed = task.device is not None and takes_device(function)
-        where = {"device": task.device} if placed else {}
-        returned = function(dict(task.point), task.seed, **where)
-        if not isinstance(returned, Mapping):
-            raise BadValueError(f"{task.compute} must return a dict, got {returned!r}")
-        values = dict(returned)
-        device = str(values.pop("device", "cpu"))
-        encoded = encode(values, (*task.point, *RESERVED))
+        returned = function(dict(task.point), task.seed, **_where(task, function))
+        return _measured(task, returned, time.perf_counter() - wall, time.process_time() - cpu)
     except Exception as problem:
         return Failed(type(problem).__name__, str(problem), traceback.format_exc())
+
+
+def evaluate_together(tasks: Sequence[Task], threads: int) -> list[Answer]:
+    """Compute several points of one sweep, together if the computation can, else one by one.
+
+    On a CPU they share `threads` threads. Times are divided evenly among them.
+    """
+    wall, cpu = time.perf_counter(), time.process_time()
+    function = load_compute_of_many(tasks[0].compute) if len(tasks) > 1 else None
+    if function is not None:
+        where = _where(tasks[0], function)
+        points, seeds = [dict(task.point) for task in tasks], [task.seed for task in tasks]
+        with suppress(Exception):  # of one of them, which is found when they are computed alone
+            returned = function(points, seeds, threads=threads, **where)
+            spent = time.perf_counter() - wall, time.process_time() - cpu
+            share = [x / len(tasks) for x in spent]
+            return [_measured(*each, *share) for each in zip(tasks, returned, strict=True)]
+    return [evaluate(task) for task in tasks]
+
+
+def _where(task: Task, function: Callable[..., object]) -> dict[str, str]:
+    placed = task.device is not None and takes_device(function)
+    return {"device": str(task.device)} if placed else {}
+
+
+def _measured(task: Task, returned: object, wall_time: float, cpu_time: float) -> Measured:
+    """Return what a computation returned with where it comes from."""
+    if not isinstance(returned, Mapping):
+        raise BadValueError(f"{task.compute} must return a dict, got {returned!r}")
+    values = dict(returned)
+    device = str(values.pop("device", "cpu"))
     return Measured(
-        encoded,
+        encode(values, (*task.point, *RESERVED)),
         {
             **environment(),
             "device": device,
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
-            "wall_time": time.perf_counter() - wall,
-            "cpu_time": time.process_time() - cpu,
+            "wall_time": wall_time,
+            "cpu_time": cpu_time,
         },
     )
 
@@ -128,7 +154,8 @@ class Local:
     """Processes on this machine, `jobs` at a time; None for as many as there are cores, or GPUs.
 
     Each has one thread, also if there is only one process: sums of floats depend on the number of
-    threads, and a result should not depend on the number of jobs.
+    threads, and a result should not depend on the number of jobs. Networks that are trained side by
+    side (:func:`rmsim.train_many`) are as many threads of one process instead.
 
     With a `device`, points are computed there and not where the sweep says. Points on GPUs have one
     process for each GPU, which sees no other; more `jobs` share them evenly.
@@ -149,18 +176,37 @@ class Local:
         work = placed(tasks, self.device)
         environments = environments_of(work)
         jobs = self.jobs or len(environments) or available_cores()
+        bundles, threads = [[index] for index in range(len(work))], 1
+        if work and load_compute_of_many(work[0].compute) is not None:
+            # Networks that learn side by side: in threads of one process, or on each GPU.
+            size = _ON_A_GPU if environments else jobs
+            bundles = [
+                [*range(first, min(first + size, len(work)))] for first in range(0, len(work), size)
+            ]
+            jobs, threads = (jobs, 1) if environments else (1, jobs)
+        arguments = [([work[index] for index in bundle], threads) for bundle in bundles]
         with as_finished(
-            evaluate, [(task,) for task in work], jobs=jobs, environments=environments or [{}]
+            evaluate_together, arguments, jobs=jobs, environments=environments or [{}]
         ) as outcomes:
             yield (
-                (
-                    outcome.index,
-                    outcome.result()
-                    if outcome.error is None
-                    else Failed(type(outcome.error).__name__, str(outcome.error), outcome.details),
-                )
+                (index, answer)
                 for outcome in outcomes
+                for index, answer in zip(
+                    bundles[outcome.index], _answers(outcome, bundles), strict=True
+                )
             )
+
+
+#: Points that a GPU computes together, if the computation can.
+_ON_A_GPU = 16
+
+
+def _answers(outcome: Outcome[list[Answer]], bundles: list[list[int]]) -> list[Answer]:
+    """Return the answers to a bundle of points; all have failed if the process died."""
+    if outcome.error is None:
+        return outcome.result()
+    failure = Failed(type(outcome.error).__name__, str(outcome.error), outcome.details)
+    return [failure] * len(bundles[outcome.index])
 
 
 def environments_of(tasks: Sequence[Task]) -> list[dict[str, str]]:

@@ -5,18 +5,19 @@ take turns, on one thread, and CPU time counts, so that a busy machine slows bot
 """
 
 import math
+import re
 import time
 from collections.abc import Callable
 
 import pytest
 import torch
 from pytest_benchmark.fixture import BenchmarkFixture
+from torch._inductor.utils import run_and_get_code
 
 from rmsim.data import load
 from rmsim.learning import Parameters, accuracy, epoch_order, initialise, train_epoch
-from rmsim.learning.phases import by_columns
 from rmsim.learning.presets import dense_recipe, sparse_recipe
-from rmsim.learning.protocol import _GeneralLearner
+from rmsim.learning.protocol import _FlipLearner, train_epoch_of_many
 from rmsim.learning.sign_tables import TableLearner
 
 D, C, BATCH = 100, 10, 16
@@ -156,7 +157,7 @@ def test_dense_learning_against_sgemm(
     x, labels = batches(count)
     order = torch.arange(len(x))
     tables = TableLearner(parameters, state.copy())
-    flips = _GeneralLearner(parameters, by_columns(state.copy()))
+    flips = _FlipLearner(parameters, state.copy())
     one, two = torch.randn(1024, 1024), torch.randn(1024, 1024)
     benchmark.pedantic(tables.learn, (x, labels, order), rounds=3, warmup_rounds=1)
     ours, before, product = in_turn(
@@ -175,3 +176,51 @@ def test_dense_learning_against_sgemm(
     )
     assert over_sgemm < 2 * most
     assert before / ours > 1.5
+
+
+@pytest.mark.parametrize("recipe", [dense_recipe, sparse_recipe])
+def test_a_batch_fused_by_the_compiler(
+    benchmark: BenchmarkFixture, recipe: Callable[..., Parameters]
+) -> None:
+    """The route of a GPU through inductor, on the CPU: equal to 1e-6; kernels are counted."""
+    parameters = recipe(200)
+    state = initialise(parameters, D, C, 0)
+    x, labels = batches(4)
+    plain, (fused, (code, *_)) = (
+        train_epoch(parameters, state, x, labels, compiled=False),
+        run_and_get_code(
+            lambda: train_epoch(parameters, state, x, labels, compiled=False, compile=True)
+        ),
+    )
+    for one, two in ((plain.j, fused.j), (plain.w_out, fused.w_out)):
+        assert torch.allclose(one, two, 1e-6, 1e-6)
+    body = code[code.index("def call") :]
+    kernels = len(re.findall(r"^\s+(?:cpp_fused|triton_)\w*\(", body, re.M))
+    products = len(re.findall(r"extern_kernels\.", body))
+    benchmark.pedantic(
+        lambda: train_epoch(parameters, state, x, labels, compiled=False, compile=True), rounds=3
+    )
+    note(benchmark, kernels=kernels, products=products)
+
+
+def test_many_small_networks_side_by_side_by_tensor_operations(
+    benchmark: BenchmarkFixture,
+) -> None:
+    """16 networks in the same operations against one after the other, the route of a GPU."""
+    parameters = [dense_recipe(100, jd=0.3 + 0.02 * k) for k in range(16)]
+    states = [initialise(one, D, C, 0) for one in parameters]
+    x, labels = batches(20)
+
+    def together() -> object:
+        return train_epoch_of_many(parameters, states, x, labels, compiled=False)
+
+    def one_by_one() -> object:
+        return [
+            train_epoch(one, state, x, labels, compiled=False)
+            for one, state in zip(parameters, states, strict=True)
+        ]
+
+    benchmark.pedantic(together, rounds=1)
+    many, alone = in_turn(together, one_by_one, rounds=3)
+    note(benchmark, times_faster=alone / many)
+    assert alone > many

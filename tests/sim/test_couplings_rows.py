@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from rmsim.couplings import DenseChain, DilutedChain, couplings_on, draw_diluted
-from rmsim.couplings.rows import CompressedRows, Part, _pack_signs
+from rmsim.couplings.rows import CompressedRows, PaddedRows, Part, _pack_signs
 from rmsim.dynamics import random_starts, relax
 from rmsim.network import Network
 from rmtheory import Chain
@@ -68,6 +68,29 @@ def test_signs_and_floats_are_the_ordered_sum(
     route = torch.empty_like(s)
     rows.multiply_torch(s, route, Part(range(rows.samples), 0, (0, rows.size)), 0.3)
     torch.testing.assert_close(route, expected, rtol=0, atol=1e-5)
+
+
+def test_padded_rows_in_blocks_of_states_and_of_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [sparse_rows(SINGLE), sparse_rows(SINGLE)]
+    dense = torch.block_diag(*(block for rows in parts for block in _dense_blocks(rows)))
+    padded = PaddedRows.stacked([rows.padded for rows in parts], 2 * 3 * 70)
+    values = padded.spread(torch.cat([rows.values for rows in parts]))
+    # Columns of the second sample of a pattern count from its own first neuron.
+    columns = padded.columns + torch.arange(4).repeat_interleave(210).unsqueeze(1) % 2 * 210
+    padded = PaddedRows(columns, padded.places)
+    lanes, field = states(840, 9), states(840, 9)
+    for most in (2**24, 2 * values.numel(), 1):
+        monkeypatch.setattr("rmsim.couplings.rows._TERMS", most)
+        torch.testing.assert_close(padded.multiply(values, lanes), dense @ lanes)
+        torch.testing.assert_close(padded.multiply(values, lanes, field), field + dense @ lanes)
+        products = padded.entries(padded.correlate(field, lanes))
+        torch.testing.assert_close(products, (field @ lanes.T)[dense != 0])
+    assert torch.equal(padded.entries(values), torch.cat([rows.values for rows in parts]))
+
+
+def _dense_blocks(rows: CompressedRows) -> list[torch.Tensor]:
+    chain = DilutedChain(rows, 0.0)
+    return [block for k in range(rows.samples) for block in chain.dense_blocks(k)]
 
 
 def test_a_block_with_any_other_state_goes_as_floats() -> None:

@@ -96,18 +96,13 @@ def test_any_adjacency() -> None:
     ids=str,
 )
 def test_other_protocols_take_the_general_route(choice: dict[str, Any]) -> None:
-    """And train the same whether the kernels are allowed or not.
-
-    To the bit where it is the same route; dense networks follow their flips, which adds up the
-    fields in another order.
-    """
+    """And train the same by flips and sweeps of the CPU and by the tensor operations of a GPU."""
     parameters, state = network(**choice)
     assert not has_kernel(parameters, state)
     inputs, labels = task(32, D, C)
     one = train_epoch(parameters, state, inputs, labels)
     two = train_epoch(parameters, state, inputs, labels, compiled=False)
     assert_close(one, two)
-    assert "rho_j" in choice or torch.equal(one.j, two.j)
 
 
 def test_rows_end_with_what_does_not_learn() -> None:

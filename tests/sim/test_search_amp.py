@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from rmsim.search.amp import (
     step,
 )
 from rmsim.studies import compare
+from rmsim.tensors import traced
 from rmtheory.base.chain import Chain
 
 pytestmark = pytest.mark.numerical
@@ -278,3 +280,33 @@ def test_messages_that_leave_their_type_are_reported_and_not_returned() -> None:
     assert bool(result.converged[1])
     assert all(bool(x.isfinite().all()) for x in result.messages.tensors())
     assert bool(result.entropy.isfinite().all())
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("variances", ["rank-one", "exact"])
+def test_an_iteration_is_one_graph_of_the_compiler(
+    layers: int, variances: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Traced whole, for any J_D and any number of networks that are left."""
+    real = torch.compile
+    made = []
+
+    def compiler(function: Any, **options: Any) -> Any:
+        assert options["fullgraph"]
+        made.append(function)
+        return real(function, backend="aot_eager", **options)
+
+    monkeypatch.setattr(torch, "compile", compiler)
+    traced.cache_clear()
+    for jd in (0.8, 0.5):
+        network = Network(20, Chain(layers, jd, 0.3 if layers > 1 else None))
+        couplings = draw_dense(network, 0, range(3), dtype=torch.float64)
+        start = random_fields(1, range(3), layers, 20, dtype=torch.float64)
+        settings: dict[str, Any] = {"start": start, "variances": variances, "max_iterations": 30}
+        plain = belief_propagation(couplings, **settings)
+        compiled = belief_propagation(couplings, compile=True, **settings)
+        assert torch.equal(plain.status, compiled.status)
+        assert torch.equal(plain.iterations, compiled.iterations)
+        torch.testing.assert_close(plain.m, compiled.m, rtol=0, atol=1e-6)
+    assert len(made) == 1
+    traced.cache_clear()

@@ -1,0 +1,602 @@
+r"""A batch of many networks by tensor operations: the route of a GPU.
+
+.. math:: s \leftarrow \mathrm{sgn}(J s + W_{in} x + W_{back} y), \qquad
+    \Delta J = \text{rate}\; g\,s^T, \qquad g = s^*\, w(s^* h)
+
+as in :mod:`rmsim.learning.phases` and :mod:`rmsim.learning.plasticity`, for networks of one
+structure (the same sizes, phases and kind of rule; their seeds, couplings, strengths, margins,
+rates and decays differ) that learn side by side. States have shape (networks x blocks, n, samples):
+the samples are last, so that a gather reads them together.
+
+Small networks on a GPU are limited by the number of operations that the host launches, and by every
+number that it waits for. So J_D is on the diagonal of J while it learns, and J_D and lambda of
+sparse networks are two or three more entries of each row; external fields are added by the product;
+and a sign is one operation, :func:`torch.copysign`: sums that begin with an external field without
+-0 are never -0. Samples, their order, label codes and the keys of masks are sent to the device once
+per call of :meth:`TensorLearner.learn`; nothing is read back within a batch, unless phases stop at
+convergence, which is asked for every 16 sweeps (every sweep on a CPU).
+
+With `compile` a batch is one graph of :func:`torch.compile`, replayed as a CUDA graph on a GPU; if
+phases stop at convergence, a sweep is one graph and the update another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import torch
+
+from rmsim.couplings import PlasticCouplings
+from rmsim.couplings.rows import PaddedRows
+from rmsim.dynamics.sweeps import mask_keys, mask_threshold, masks_torch
+from rmsim.learning.parameters import Parameters
+from rmsim.learning.phases import LEARNING, label_code
+from rmsim.learning.plasticity import label_signs, weight
+from rmsim.learning.state import Projection, State
+from rmsim.tensors import checked_sync_interval, traced
+
+#: Bytes of inputs that are put into the order of an epoch at a time.
+_SPACE = 2**28
+
+
+def structure(parameters: Parameters, state: State) -> tuple[object, ...]:
+    """Return what networks have in common that :class:`TensorLearner` takes together."""
+    rows = state.couplings.compressed()
+    sparse = tuple(one.bounds is not None for one in (state.w_in, state.w_back))
+    learning = (parameters.j, parameters.w_in, parameters.w_back, parameters.readout)
+    decays = (parameters.j.decay, parameters.w_in.decay, parameters.readout.decay)
+    return (
+        *(parameters.couplings.shape, None if rows is None else rows.groups, sparse),
+        *(state.inputs, state.classes, len(state.w_out), state.dtype, state.device),
+        *(parameters.phases, parameters.rule, parameters.couplings.symmetry, parameters.batch.size),
+        *(tuple(one.eta > 0 for one in learning), tuple(decay > 0 for decay in decays)),
+        parameters.j.kappa == parameters.w_in.kappa,
+    )
+
+
+#: Inputs, label codes and signs of the labels of a batch, (networks or 1, width, samples).
+_Signals = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+#: A number of every network: one float if all have the same, else a tensor (networks, 1, 1).
+_Numbers = float | torch.Tensor
+
+
+class _Matrix(Protocol):
+    """Weights of all networks, (networks or blocks, rows, columns)."""
+
+    @property
+    def values(self) -> torch.Tensor:
+        """Those that exist, as the kind stores them."""
+
+    def field(self, s: torch.Tensor, external: torch.Tensor) -> torch.Tensor:
+        """Return the external field plus W s, (networks or blocks, rows, samples)."""
+
+    def add_(self, post: torch.Tensor, pre: torch.Tensor, rate: _Numbers, half: bool) -> None:
+        """Add rate * sum over samples of post_i pre_j; with `half`, of (i, j) and (j, i), / 2."""
+
+
+class _Dense:
+    """Whole matrices."""
+
+    def __init__(self, values: torch.Tensor) -> None:
+        self.values = values
+
+    def field(self, s: torch.Tensor, external: torch.Tensor) -> torch.Tensor:
+        """Return the external field plus W s."""
+        return torch.baddbmm(external, self.values, s)
+
+    def add_(self, post: torch.Tensor, pre: torch.Tensor, rate: _Numbers, half: bool) -> None:
+        """Add the products of a batch."""
+        post, factor = _scaled(post, rate)
+        if half:
+            product = torch.bmm(post, pre.mT)
+            self.values.add_(product + product.mT, alpha=factor / 2)  # symmetric to the last bit
+        else:
+            self.values.baddbmm_(post, pre.mT, alpha=factor)
+
+
+class _Rows:
+    """Padded rows; those entries change where `learns` is 1."""
+
+    def __init__(
+        self, rows: PaddedRows, values: torch.Tensor, learns: torch.Tensor, networks: int
+    ) -> None:
+        self.rows, self.values, self.learns, self.networks = rows, values, learns, networks
+
+    def field(self, s: torch.Tensor, external: torch.Tensor) -> torch.Tensor:
+        """Return the external field plus W s."""
+        samples = s.shape[-1]
+        external = external.expand(self.networks, len(self.values) // self.networks, samples)
+        flat = s.reshape(-1, samples), external.reshape(-1, samples)
+        return self.rows.multiply(self.values, *flat).view(self.networks, -1, samples)
+
+    def add_(self, post: torch.Tensor, pre: torch.Tensor, rate: _Numbers, half: bool) -> None:
+        """Add the products of a batch."""
+        post, factor = _scaled(post, rate)
+        one, two = post.reshape(-1, post.shape[-1]), pre.reshape(-1, pre.shape[-1])
+        product = self.rows.correlate(one, two)
+        if half:
+            product, factor = product + self.rows.correlate(two, one), factor / 2
+        self.values.addcmul_(product, self.learns, value=factor)
+
+
+def _scaled(x: torch.Tensor, factor: _Numbers) -> tuple[torch.Tensor, float]:
+    """Return x and a factor of it, multiplied already if networks have different ones."""
+    if isinstance(factor, float):
+        return x, factor
+    return (x.view(len(factor), -1, x.shape[-1]) * factor).view(x.shape), 1.0
+
+
+def _spread_rows(parts: Sequence[tuple[PaddedRows, torch.Tensor]], width: int) -> _Rows:
+    """Return the sparse weights of several networks, each with `width` columns."""
+    rows = PaddedRows.stacked([part for part, _ in parts], width)
+    values = rows.spread(torch.cat([own for _, own in parts]))
+    learns = rows.spread(torch.ones_like(torch.cat([own for _, own in parts])))
+    return _Rows(rows, values, learns, len(parts))
+
+
+class _Chain:
+    """J, J_D and lambda of networks that learn; states have the shape (networks L, n, samples)."""
+
+    def __init__(self, parameters: Sequence[Parameters], states: Sequence[State]) -> None:
+        self.states, self.parameters = states, parameters
+        self.layers, self.n = parameters[0].couplings.shape
+        networks, state = len(states), states[0]
+        self.shape = (networks, self.layers, self.n, -1)
+        self.jd, self.left, self.right = (
+            torch.tensor(values, dtype=state.dtype).to(state.device).view(-1, 1, 1, 1)
+            for values in zip(*(each.couplings.chain for each in parameters), strict=True)
+        )
+        self.matrix: _Dense | _Rows
+        if state.couplings.compressed() is None:
+            self.coupled = self.layers > 1
+            self.matrix = _Dense(torch.cat([each.j for each in states]))
+            self._diagonal = self.jd.expand(-1, self.layers, 1, self.n).reshape(-1, self.n)
+            self.restore()
+        else:
+            self.coupled = False
+            self.matrix = self._with_fixed_entries()
+
+    def _with_fixed_entries(self) -> _Rows:
+        """Return sparse J with J_D and lambda as the last entries of every row."""
+        neurons = self.layers * self.n
+        parts = []
+        for state in self.states:
+            held = state.couplings.compressed()
+            assert held is not None
+            parts.append((held.padded, state.j))
+        stacked = _spread_rows(parts, neurons)
+        index = torch.arange(len(stacked.values), device=stacked.values.device)
+        layer = (index // self.n % self.layers).view(-1, self.layers, self.n, 1)
+        columns, values = [stacked.rows.columns], [stacked.values]
+        steps = [(0, self.jd)]
+        if self.parameters[0].couplings.layers > 1:
+            steps += [(-1, self.left), (1, self.right)]
+        for step, coupling in steps:
+            there = (layer + step >= 0) & (layer + step < self.layers)
+            columns.append((index.view(layer.shape) + step * self.n * there).view(-1, 1))
+            values.append((coupling * there).view(-1, 1))
+        width = stacked.values.shape[1] + len(steps)
+        row = stacked.rows.places // stacked.values.shape[1]
+        places = stacked.rows.places + row * len(steps)
+        rows = PaddedRows(torch.cat(columns, 1), places)
+        learns = torch.nn.functional.pad(stacked.learns, (0, len(steps)))
+        assert rows.columns.shape[1] == width
+        return _Rows(rows, torch.cat(values, 1), learns, len(self.states) * self.layers)
+
+    def field(self, s: torch.Tensor, external: torch.Tensor) -> torch.Tensor:
+        """Return h of all layers."""
+        h = self.matrix.field(s, external)
+        if self.coupled:
+            inside, states = h.view(self.shape), s.view(self.shape)
+            inside[:, 1:].addcmul_(states[:, :-1], self.left)
+            inside[:, :-1].addcmul_(states[:, 1:], self.right)
+        return h
+
+    def layer_field(
+        self, layer: int, parts: Sequence[torch.Tensor], external: torch.Tensor
+    ) -> torch.Tensor:
+        """Return h of one layer, (networks, n, samples), from the states of all layers."""
+        if isinstance(self.matrix, _Rows):
+            s = self.together(parts).flatten(0, 1)
+            some = slice(layer * self.n, (layer + 1) * self.n)
+            networks, width = len(self.states), self.matrix.values.shape[1]
+            columns, values = (
+                x.view(networks, -1, width)[:, some].reshape(-1, width)
+                for x in (self.matrix.rows.columns, self.matrix.values)
+            )
+            rows = PaddedRows(columns, self.matrix.rows.places)
+            return rows.multiply(values, s, external.flatten(0, 1)).view(external.shape)
+        own = self.matrix.values.view(len(self.states), self.layers, self.n, self.n)[:, layer]
+        h = torch.baddbmm(external, own, parts[layer])
+        if layer > 0:
+            h = torch.addcmul(h, parts[layer - 1], self.left[:, 0])
+        if layer < self.layers - 1:
+            h = torch.addcmul(h, parts[layer + 1], self.right[:, 0])
+        return h
+
+    def by_layer(self, s: torch.Tensor) -> list[torch.Tensor]:
+        """Return the states of each layer, (networks, n, samples)."""
+        return [part.contiguous() for part in s.view(self.shape).unbind(1)]
+
+    def together(self, parts: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Return what :meth:`by_layer` was given."""
+        return torch.stack(list(parts), 1).flatten(0, 1)
+
+    def tested_field(self, s: torch.Tensor, external: torch.Tensor) -> torch.Tensor:
+        """Return the field that the rule tests."""
+        rule = self.parameters[0].rule
+        h = self.field(s, external)
+        inside, states = h.view(self.shape), s.view(self.shape)
+        if not rule.test_jd:
+            inside.addcmul_(states, self.jd, value=-1)
+        if not rule.test_right and self.layers > 1:
+            inside[:, :-1].addcmul_(states[:, 1:], self.right, value=-1)
+        return h
+
+    def shrink_(self, factor: _Numbers) -> None:
+        """Multiply the entries that learn."""
+        values = self.matrix.values
+        if isinstance(self.matrix, _Rows):
+            shape = (len(self.states), -1, values.shape[1])
+            learns = self.matrix.learns.view(shape)
+            values.copy_((values.view(shape) * (1 + (factor - 1) * learns)).view(values.shape))
+        else:
+            values.view(len(self.states), -1, self.n).mul_(factor)
+
+    def restore(self) -> None:
+        """Write J_D to the diagonal of dense matrices again."""
+        if isinstance(self.matrix, _Dense):
+            self.matrix.values.diagonal(dim1=-2, dim2=-1).copy_(self._diagonal)
+
+    def split(self) -> list[PlasticCouplings]:
+        """Return the couplings of each network."""
+        values = self.matrix.values
+        if isinstance(self.matrix, _Rows):
+            entries = self.matrix.rows.entries(values)
+            weights = torch.split_with_sizes(entries, [len(each.j) for each in self.states])
+        else:
+            values = values.clone()
+            values.diagonal(dim1=-2, dim2=-1).zero_()
+            weights = values.view(len(self.states), self.layers, self.n, self.n).unbind()
+        return [
+            each.couplings.with_weights(own.clone())
+            for each, own in zip(self.states, weights, strict=True)
+        ]
+
+
+class TensorLearner:
+    """Networks of one :func:`structure` that learn side by side.
+
+    Parameters
+    ----------
+    parameters, states : sequence
+        The protocol and the weights of each, which stay as they are.
+    compile : bool
+        Compile the step of a whole batch by :func:`torch.compile`.
+    """
+
+    def __init__(
+        self, parameters: Sequence[Parameters], states: Sequence[State], *, compile: bool = False
+    ) -> None:
+        self.parameters, self.states = tuple(parameters), tuple(states)
+        one, state = self.parameters[0], self.states[0]
+        self.shape = one.couplings.shape
+        self._one = one
+        self._chain = _Chain(self.parameters, self.states)
+        self._in = _projection([each.w_in for each in states])
+        self._back = _projection([each.w_back for each in states])
+        self._out = _Dense(torch.stack([each.w_out for each in states]))
+        self._unit, self._zero = (
+            torch.full((1, 1, 1), x, dtype=state.dtype, device=state.device) for x in (1.0, 0.0)
+        )
+        self._seen_by: dict[str, torch.Tensor | None] = {}
+        masks = {name: [getattr(each, name) for each in states] for name in _NEURONS}
+        whole = torch.stack([torch.stack(own).all() for own in masks.values()]).tolist()
+        for (name, own), everywhere in zip(masks.items(), whole, strict=True):
+            self._seen_by[name] = None if everywhere else torch.stack(own).unsqueeze(-1)
+        self._kappa = {
+            name: self._numbers([group(each).kappa for each in parameters])
+            for name, group in _GROUPS.items()
+        }
+        self._decay = {
+            "j": self._numbers([p.decay("j", state.couplings.fan_in) for p in parameters]),
+            "in": self._numbers([p.decay("in", state.inputs) for p in parameters]),
+            "out": self._numbers([p.decay("out", p.neurons) for p in parameters]),
+        }
+        self._every = checked_sync_interval(state.device)
+        self._rates: dict[int, dict[str, _Numbers]] = {}
+        self._batch: Callable[..., None] = TensorLearner._learn_batch
+        self._one_sweep: Callable[..., torch.Tensor] = TensorLearner._sweep
+        self._change: Callable[..., None] = TensorLearner._update
+        if compile:
+            kind = (self.parameters, structure(one, state))
+            if one.phases.stop == "fixed":
+                self._batch = traced(self._batch, kind)
+            else:
+                self._one_sweep = traced(self._one_sweep, kind)
+                self._change = traced(self._change, kind)
+
+    def _numbers(self, values: Sequence[float]) -> _Numbers:
+        if len({*values}) == 1:
+            return float(values[0])
+        state = self.states[0]
+        return torch.tensor(values, dtype=state.dtype, device=state.device).view(-1, 1, 1)
+
+    # Samples.
+
+    def learn(self, x: torch.Tensor, y: torch.Tensor, orders: Sequence[torch.Tensor]) -> None:
+        """Learn samples in batches; a last one may be smaller.
+
+        Parameters
+        ----------
+        x, y : Tensor
+            All samples, on any device.
+        orders : sequence of Tensor
+            For each network, which to take; if all are the same tensor, samples are shared.
+        """
+        state, size = self.states[0], self._one.batch.size
+        shared = all(order is orders[0] for order in orders)
+        chosen = orders[:1] if shared else orders
+        width = state.dtype.itemsize * x.shape[1] * len(chosen)
+        together = size * max(1, _SPACE // (size * max(1, width)))
+        for first in range(0, len(orders[0]), together):
+            part = torch.stack([order[first : first + together] for order in chosen])
+            x_part, y_part = self._taken(x, part), self._taken(y, part)
+            inputs = x_part.to(dtype=state.dtype, device=state.device)
+            codes, signs = self._codes(y_part.to(state.device))
+            keys = self._mask_keys(part.shape[1])
+            for start in range(0, part.shape[1], size):
+                batch = slice(start, start + size)
+                columns = inputs[:, batch].mT, codes[:, batch].mT, signs[:, batch].mT
+                count = columns[0].shape[-1]
+                self._learn(columns, None if keys is None else keys[start // size, :, :count])
+
+    def _taken(self, samples: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
+        return samples[order.to(samples.device)]
+
+    def _codes(self, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return y of the field and y of the readout, (networks or 1, samples, C)."""
+        state = self.states[0]
+        shape = (*labels.shape[:2], state.classes)
+        flat = labels.flatten(0, 1)
+        signs = label_signs(state, flat).view(shape)
+        levels = {(p.w_back.label_true, p.w_back.label_other) for p in self.parameters}
+        if labels.dim() == 3 or len(levels) == 1:
+            return label_code(self._one, state, flat).view(shape), signs
+        own = labels.expand(len(self.parameters), -1)
+        codes = [label_code(p, state, y) for p, y in zip(self.parameters, own, strict=True)]
+        return torch.stack(codes), signs
+
+    def _mask_keys(self, samples: int) -> torch.Tensor | None:
+        """Return the keys of the masks of the next batches, (batches, networks, B, 2)."""
+        if self._one.phases.p == 1:
+            return None
+        size, batches = self._one.batch.size, -(-samples // self._one.batch.size)
+        last = samples - (batches - 1) * size
+        keys = torch.zeros((batches, len(self.states), size, 2), dtype=torch.int64)
+        for index, state in enumerate(self.states):
+            numbers = range(state.step + 1, state.step + batches)
+            keys[:-1, index] = mask_keys(state.seed, numbers, size, LEARNING)
+            number = state.step + batches  # its keys depend on how many samples there are
+            (keys[-1, index, :last],) = mask_keys(
+                state.seed, range(number, number + 1), last, LEARNING
+            )
+        return keys.to(self.states[0].device)
+
+    def _learn(self, columns: _Signals, keys: torch.Tensor | None) -> None:
+        samples = columns[0].shape[-1]
+        if samples not in self._rates:
+            self._rates[samples] = self._rates_of(samples)
+        # A last batch is smaller: not worth a graph of its own.
+        whole = samples == self._one.batch.size
+        step = self._batch if whole else TensorLearner._learn_batch
+        step(self, *columns, self._rates[samples], keys)
+        self.states = tuple(replace(each, step=each.step + 1) for each in self.states)
+
+    def _rates_of(self, samples: int) -> dict[str, _Numbers]:
+        state, parameters = self.states[0], self.parameters
+        return {
+            "j": self._numbers([p.rate("j", state.couplings.fan_in, samples) for p in parameters]),
+            "in": self._numbers([p.rate("in", state.inputs, samples) for p in parameters]),
+            "back": self._numbers([p.rate("back", state.classes, samples) for p in parameters]),
+            "out": self._numbers([p.rate("out", p.neurons, samples) for p in parameters]),
+        }
+
+    def finish(self) -> list[State]:
+        """Return the weights of every network."""
+        couplings = self._chain.split()
+        w_in, w_back = (
+            self._separate(matrix, [getattr(each, name) for each in self.states])
+            for matrix, name in ((self._in, "w_in"), (self._back, "w_back"))
+        )
+        parts = zip(self.states, couplings, w_in, w_back, self._out.values.unbind(), strict=True)
+        return [
+            replace(each, couplings=j, w_in=feed, w_back=back, w_out=out.clone())
+            for each, j, feed, back, out in parts
+        ]
+
+    def _separate(self, matrix: _Matrix, old: Sequence[Projection]) -> list[Projection]:
+        blocks = matrix.values.chunk(len(old))
+        if isinstance(matrix, _Dense):
+            return [one.with_values(own[0].clone()) for one, own in zip(old, blocks, strict=True)]
+        assert isinstance(matrix, _Rows)
+        sizes = [len(one.values) for one in old]
+        entries = torch.split_with_sizes(matrix.rows.entries(matrix.values), sizes)
+        return [one.with_values(own.clone()) for one, own in zip(old, entries, strict=True)]
+
+    # A batch.
+
+    def _learn_batch(
+        self,
+        x: torch.Tensor,
+        code: torch.Tensor,
+        signs: torch.Tensor,
+        rates: dict[str, _Numbers],
+        keys: torch.Tensor | None,
+    ) -> None:
+        networks = len(self.parameters)
+        shape = (networks * self.shape[0], self.shape[1], x.shape[-1])
+        field = self._in.field(x.expand(networks, -1, -1), self._zero)  # 0 + ...: never -0
+        both = self._back.field(code.expand(networks, -1, -1), field)
+        field, both = field.view(shape), both.view(shape)
+        s = self._present(field, both, keys)
+        self._change(self, s, field, both, x, code, signs, rates)
+
+    def _present(
+        self, field: torch.Tensor, both: torch.Tensor, keys: torch.Tensor | None
+    ) -> torch.Tensor:
+        """Return s* of a batch."""
+        phases = self._one.phases
+        until = phases.stop == "converged"
+        masks = self._masks(keys)
+        s: torch.Tensor | None = None
+        done = 0
+        for count, external, ask in (
+            (phases.warmup, field, False),
+            (phases.clamped, both, until),
+            (phases.free_sweeps, field, until),
+        ):
+            for sweep in range(count):
+                mask = None if masks is None else masks[done + sweep]
+                old, s = s, self._one_sweep(self, s, external, mask)
+                if (
+                    ask
+                    and (sweep + 1) % self._every == 0
+                    and self._is_fixed(old, s, external, mask)
+                ):
+                    break
+            done += count
+        assert s is not None
+        return s
+
+    def _is_fixed(
+        self,
+        old: torch.Tensor | None,
+        s: torch.Tensor,
+        external: torch.Tensor,
+        mask: torch.Tensor | None,
+    ) -> bool:
+        """Return whether all states are fixed points: the host waits."""
+        if mask is not None:
+            old = self._one_sweep(self, s, external, None)
+        return old is not None and torch.equal(old, s)
+
+    def _masks(self, keys: torch.Tensor | None) -> list[torch.Tensor] | None:
+        """Return which neurons each sweep updates, (networks x L, n, samples)."""
+        if keys is None:
+            return None
+        phases, networks = self._one.phases, len(self.parameters)
+        sweeps = phases.warmup + phases.clamped + phases.free_sweeps
+        shape = (networks * self.shape[0], self.shape[1], keys.shape[1])
+        threshold = mask_threshold(phases.p)
+        masks = masks_torch(keys, sweeps, threshold, self._one.neurons)
+        return [mask.view(shape) for mask in masks]
+
+    def _sweep(
+        self, s: torch.Tensor | None, external: torch.Tensor, mask: torch.Tensor | None
+    ) -> torch.Tensor:
+        """Return the states after one sweep; None stands for s = 0."""
+        layers = self.shape[0]
+        if self._one.phases.update == "synchronous" or layers == 1:
+            h = external if s is None else self._chain.field(s, external)
+            return self._signs(h, mask, s)
+        parts = self._chain.by_layer(torch.zeros_like(external) if s is None else s)
+        fields = self._chain.by_layer(external)
+        masks = None if mask is None else self._chain.by_layer(mask)
+        for layer in range(layers):
+            h = self._chain.layer_field(layer, parts, fields[layer])
+            own = None if masks is None else masks[layer]
+            parts[layer] = self._signs(h, own, parts[layer])
+        return self._chain.together(parts)
+
+    def _signs(
+        self, h: torch.Tensor, mask: torch.Tensor | None, old: torch.Tensor | None
+    ) -> torch.Tensor:
+        """Return sgn(h), sgn(0) = +1; where the mask is False the old state, 0 if there is none."""
+        new = torch.copysign(self._unit, h)
+        if mask is None:
+            return new
+        return torch.where(mask, new, self._zero if old is None else old)
+
+    def _update(
+        self,
+        s: torch.Tensor,
+        field: torch.Tensor,
+        both: torch.Tensor,
+        x: torch.Tensor,
+        code: torch.Tensor,
+        signs: torch.Tensor,
+        rates: dict[str, _Numbers],
+    ) -> None:
+        """Change J, W_in, W_back and W_out by one batch, then let them decay."""
+        one, networks = self._one, len(self.parameters)
+        rule = one.rule
+        if rule.test_input:
+            external = both if rule.test_labels else field
+        else:
+            external = both - field if rule.test_labels else torch.zeros_like(field)
+        h = self._chain.tested_field(s, external)
+        margin = (s * h).view(networks, -1, s.shape[-1])
+        flat = s.view(margin.shape)
+        gates: dict[str, torch.Tensor] = {}
+        for name, group in _GROUPS.items():
+            if name == "out" or not group(one).eta > 0:
+                continue
+            if name == "in" and "j" in gates and one.j.kappa == one.w_in.kappa:
+                gates[name] = gates["j"]
+            else:
+                gates[name] = flat * self._weight(margin, self._kappa[name])
+        if "j" in gates:
+            g = gates["j"].view(s.shape)
+            pre = g if one.couplings.symmetry == "sym1" else s
+            half = one.couplings.symmetry in ("sym1", "sym2")
+            self._chain.matrix.add_(g, pre, rates["j"], half)
+        if one.j.decay > 0:
+            self._chain.shrink_(self._decay["j"])
+        if "j" in gates or one.j.decay > 0:
+            self._chain.restore()
+        for name, matrix, pre, seen in (
+            ("in", self._in, x, "a_in"),
+            ("back", self._back, code, "a_back"),
+        ):
+            if name in gates:
+                mask = self._seen_by[seen]
+                g = gates[name] if mask is None else gates[name] * mask
+                matrix.add_(g, pre.expand(networks, -1, -1), rates[name], False)
+        if one.w_in.decay > 0:
+            self._in.values.view(networks, -1, 1).mul_(self._decay["in"])
+        if one.readout.eta > 0 and self._out.values.shape[1]:
+            mask = self._seen_by["a_out"]
+            read = flat if mask is None else flat * mask
+            learns = signs * torch.bmm(self._out.values, read) <= self._kappa["out"]
+            self._out.add_(signs * learns, read, rates["out"], False)
+            if one.readout.decay > 0:
+                self._out.values.mul_(self._decay["out"])
+
+    def _weight(self, margin: torch.Tensor, kappa: _Numbers) -> torch.Tensor:
+        """Return w; of the perceptron rule as booleans, which a product takes as they are."""
+        if self._one.rule.kind == "perceptron":
+            return margin <= kappa
+        return weight(self._one, margin, kappa)
+
+
+#: The weights that learn, by the names of their rates, and their settings.
+_GROUPS: dict[str, Callable[[Parameters], Any]] = {
+    "j": lambda parameters: parameters.j,
+    "in": lambda parameters: parameters.w_in,
+    "back": lambda parameters: parameters.w_back,
+    "out": lambda parameters: parameters.readout,
+}
+
+_NEURONS = ("a_in", "a_back", "a_out")
+
+
+def _projection(projections: Sequence[Projection]) -> _Dense | _Rows:
+    """Return W_in or W_back of all networks."""
+    if projections[0].bounds is None:
+        return _Dense(torch.stack([each.values for each in projections]))
+    parts = [(each.padded, each.values) for each in projections]
+    return _spread_rows(parts, projections[0].shape[1])
