@@ -249,6 +249,10 @@ def freezing_point(
         states.append(state)
         guess = line.next_guess(float(state.coupling.value), flips)
     point = _extrapolated(line.rates, [state.coupling for state in states], line.slope(rate))
+    left = max(state.undecayed for state in states)
+    if left:
+        method = f"{point.method}; some correlations had not decayed, up to {left:.2g} was left"
+        point = Estimate(point.value, point.error, point.tier, method)
     low, high = (point.value + side * _WIDTH * point.error for side in (-1, 1))
     response = states[-1].response
 
