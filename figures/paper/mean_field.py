@@ -19,7 +19,7 @@ from figures.claims.landscape import QDYN
 from figures.engine.figure import Context, Figure, Parameters, Scale, grid, swept
 from figures.engine.plotting import DOUBLE, label_axes, shades
 from figures.paper.dynamics_threshold import PAPER_JD, draw_success
-from figures.paper.shipped import FOLDER, shipped
+from figures.paper.shipped import FOLDER, stored_numbers
 from figures.paper.trained_networks import TINY_DATA, gathered, training
 from rmtheory.base.chain import Chain
 from rmtheory.base.estimate import Estimate, Tier
@@ -80,7 +80,7 @@ def theory_of(solve: dict[str, Any]) -> tuple[FlipRateCurve, StoppingLaw]:
     def estimate(pair: list[float]) -> Estimate:
         return Estimate(pair[0], pair[1], Tier.ESTIMATED, "figures/data/mean_field.json")
 
-    stored, fit = shipped("mean_field", "curve"), shipped("mean_field", "law")
+    stored, fit = (stored_numbers("mean_field", key) for key in ("curve", "law"))
     curve = fitted_curve(stored["rates"], [estimate(pair) for pair in stored["couplings"]])
     return curve, StoppingLaw(estimate(fit["alpha"]), estimate(fit["beta"]), fit["covariance"])
 

@@ -43,12 +43,12 @@ class Piece:
     settings: Settings
 
 
-def shipped(table: str, key: str) -> Any:
+def stored_numbers(table: str, key: str) -> Any:
     """Return the result of one piece of a table.
 
     Examples
     --------
-    >>> sorted(shipped("mean_field", "law"))
+    >>> sorted(stored_numbers("mean_field", "law"))
     ['alpha', 'beta', 'covariance']
     """
     return read_json(FOLDER / f"{table}.json")[key]["result"]
