@@ -217,8 +217,9 @@ def test_couplings_between_layers_are_those_of_the_protocol() -> None:
     state = initialise(parameters, 5, 3, seed=0)
     with pytest.raises(InvalidInputError, match=r"lam_left = 0\.5, got one with lam_left = 0\.3"):
         infer(parameters.with_settings(lam_left=0.5), state, INPUTS)
-    single = dense_recipe(20, classes=3, lam_left=0.3)  # there is no other layer: lambda is idle
-    infer(single, initialise(single, 5, 3, seed=0), INPUTS)
+    single = dense_recipe(20, classes=3, lam_left=0.3)  # there is no other layer
+    with pytest.raises(InvalidInputError, match="lam_left must be absent or 0 for one layer"):
+        initialise(single, 5, 3, seed=0)
 
 
 @pytest.mark.parametrize("recipe", [dense_recipe, sparse_recipe])
