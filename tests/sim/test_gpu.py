@@ -27,7 +27,8 @@ _ROUNDING = {torch.float32: 1e-4, torch.float64: 1e-9}
 
 def stated() -> dict[str, tuple[int, int]]:
     """Return the waits a + b k of every row of the table."""
-    rows = re.findall(r"^\| (.+?) \| (\d+)(?: \+ (\d+) k)? \|", _PAGE.read_text("utf-8"), re.M)
+    table = _PAGE.read_text("utf-8").partition("## When the host waits")[2]
+    rows = re.findall(r"^\| (.+?) \| (\d+)(?: \+ (\d+) k)? \|", table, re.M)
     return {name: (int(constant), int(slope or 0)) for name, constant, slope in rows}
 
 
