@@ -14,7 +14,9 @@ KEY := $(shell { cat pyproject.toml constraints.txt .ci/hashes.txt; echo '$(EXTR
 STAMP := $(VENV)/.installed-$(KEY)
 
 .DEFAULT_GOAL := help
-.PHONY: help paper test test-machines lint docs bench performance pins clean
+HOURS := 2
+
+.PHONY: help paper decide test test-machines lint docs bench performance pins clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST))
@@ -26,6 +28,9 @@ $(STAMP):
 
 paper: $(STAMP) ## Every figure at quick scale into figures/out, and report.html: the paper against ours
 	@$(RUN) figures all report --scale quick
+
+decide: $(STAMP) ## Go on with the runs that decide claims on learning, for HOURS=2 at most
+	@$(RUN) figures decide --hours $(HOURS)
 
 test: $(STAMP) ## Run the tests, the doctests and the figures
 	@$(RUN) pytest -n $(WORKERS) -q

@@ -18,6 +18,8 @@ from rmtheory.runtime.command import fail, if_interrupted, run_app
 
 if TYPE_CHECKING:  # the command line answers before it imports
     from figures.engine.figure import Context
+    from figures.trial.runner import Trial
+    from figures.trial.runs import Store
 
 NAME = "figures"
 
@@ -33,11 +35,16 @@ def figures(
     names: Annotated[
         list[str],
         typer.Argument(
-            metavar="NAME...", help="Figures by name, all; report; list; claims; publish."
+            metavar="NAME...",
+            help="Figures by name, all; report; list; claims; publish; plan; decide; verify.",
         ),
     ],
     scale: Annotated[
-        str, typer.Option(metavar="tiny|quick|paper", help="How much work to put in.")
+        str,
+        typer.Option(
+            metavar="tiny|quick|paper",
+            help="How much work to put in; plan, decide and verify have one of their own, decide.",
+        ),
     ] = "quick",
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where data and pictures go.")] = Path(
         "figures/out"
@@ -68,7 +75,18 @@ def figures(
     ] = "cpu",
     json: Annotated[bool, typer.Option("--json", help="With claims: print them as JSON.")] = False,
     claim: Annotated[
-        str | None, typer.Option("--id", metavar="ID", help="With claims: this one, in full.")
+        str | None,
+        typer.Option("--id", metavar="ID", help="With claims, decide and verify: this claim."),
+    ] = None,
+    hours: Annotated[
+        str | None,
+        typer.Option("--hours", metavar="HOURS", help="With decide: for how long at most; 2."),
+    ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            "--store", metavar="DIR", help="Stored runs, if not those in figures/data/trained."
+        ),
     ] = None,
 ) -> int:
     """Compute, store and plot figures; what is stored and up to date is not made again.
@@ -76,7 +94,12 @@ def figures(
     The name report, alone or after others, writes report.html: all figures, and every number of
     the paper against ours. The name publish also brings the tables of README and docs up to date.
     The name claims lists every claim of the paper with our number and the verdict: those of the
-    figures in --out, and the published ones where there are none.
+    figures in --out, those of stored runs, and the published ones where there are none.
+
+    The trial of what the paper says of learning: plan lists the runs that decide its claims, with
+    their cost on this machine and what is done; decide goes on with them for --hours, those that
+    decide most claims per hour first, and survives being killed; verify repeats the stored runs of
+    one claim and compares.
 
     Example: python -m figures annealed report --scale paper --out /tmp/figures
     """
@@ -89,10 +112,17 @@ def figures(
             typer.echo(f"{figure.name:{width}}  {figure.title}")
         return 0
     if names == ["claims"]:
-        return _claims(out, json, claim)
-    if json or claim is not None:
-        option, value = ("json", "True") if json else ("id", str(claim))
-        raise InvalidInputError(option, value, "an option of the name claims alone")
+        return _claims(out, json, claim, store)
+    if len(names) == 1 and names[0] in _TRIAL:
+        return _trial(names[0], scale, out, store, claim, hours)
+    misplaced = (
+        ("json", json or None, "name claims"),
+        ("id", claim, "names claims, plan, decide and verify"),
+        ("hours", hours, "name decide"),
+    )
+    for option, value, owner in misplaced:
+        if value is not None:
+            raise InvalidInputError(option, str(value), f"an option of the {owner} alone")
     wanted = [name for name in names if name not in ("report", "publish")]
     chosen = [figure.name for figure in select(wanted)]
     parse_scale(scale)
@@ -103,7 +133,7 @@ def figures(
         if context:
             code = _make_all(chosen, scale, folder, recompute, context)
         if len(wanted) < len(names):
-            code = max(code, _report(folder, "publish" in names))
+            code = max(code, _report(folder, "publish" in names, store))
     return code
 
 
@@ -195,7 +225,67 @@ def _announce(
         )
 
 
-def _claims(folder: Path, json: bool, wanted: str | None) -> int:
+#: Names that concern the trial, each alone.
+_TRIAL = ("plan", "decide", "verify")
+
+
+def _trial(
+    name: str, scale: str, out: Path, store: Path | None, claim: str | None, hours: str | None
+) -> int:
+    """List, go on with or repeat the runs of the trial."""
+    if scale not in ("quick", "decide"):  # the first is the default of the other names
+        raise InvalidInputError("scale", scale, f"decide, or nothing, with {name}")
+    if hours is not None and name != "decide":
+        raise InvalidInputError("hours", hours, "an option of the name decide alone")
+    from figures.trial.runner import Trial, checked_hours
+
+    limit = checked_hours("2" if hours is None else hours)
+    trial = Trial(_store(store), out / ".trial")
+    if claim is not None:
+        trial = trial.about(claim)
+    elif name == "verify":
+        raise InvalidInputError("id", "nothing", "the id of a claim that 'claims' lists")
+    import torch
+
+    torch.set_num_threads(1)  # results depend on it, in the last bits
+    if name == "plan":
+        for line in trial.plan():
+            typer.echo(line)
+        return 0
+    if name == "verify":
+        return _verify(trial)
+    done = 0
+    with if_interrupted(lambda: "the same command goes on where it was"):
+        for result in trial.hold(limit, lambda sentence: print(f"{NAME}: {sentence}")):
+            done += 1
+            typer.echo(f"{result.title}: {result.cpu_seconds:.0f} CPU-s, {trial.store.path}")
+    typer.echo(f"{done} runs done; {trial.summary()}")
+    return 0
+
+
+def _verify(trial: Trial) -> int:
+    """Repeat the stored runs of a claim; 1 if one is another."""
+    failed = 0
+    for one in trial.verify():
+        same = "identical" if one.identical else f"differs by at most {one.largest:.1f} errors"
+        where = "the same machine" if one.same_machine else "another machine"
+        verdict = "ok" if one.passed else "FAILED"
+        failed += not one.passed
+        typer.echo(f"{verdict}: {one.title}: {same}, {where}, {one.cpu_seconds:.0f} CPU-s")
+    return 1 if failed else 0
+
+
+def _store(path: Path | None) -> Store:
+    from figures.trial.runs import Store
+
+    if path is None:
+        return Store()
+    if not path.is_dir():
+        raise InvalidInputError("store", str(path), "a folder of stored runs")
+    return Store(path)
+
+
+def _claims(folder: Path, json: bool, wanted: str | None, store: Path | None) -> int:
     """Print the claims, or all that is known of one."""
     from difflib import get_close_matches
     from json import dumps
@@ -205,7 +295,7 @@ def _claims(folder: Path, json: bool, wanted: str | None) -> int:
     from figures.report import gather
     from figures.report.publishing import published
 
-    results = gather(folder, FIGURES).results.over(published(), current_keys())
+    results = gather(folder, FIGURES, _store(store)).results.over(published(), current_keys())
     if wanted is not None:
         by_id = {claim.id: claim for claim in CLAIMS}
         if wanted not in by_id:
@@ -228,12 +318,12 @@ def _claims(folder: Path, json: bool, wanted: str | None) -> int:
     return 0
 
 
-def _report(folder: Path, publish: bool) -> int:
+def _report(folder: Path, publish: bool, store: Path | None) -> int:
     """Write the report; 1 if a figure failed, since the page then lacks something."""
     from figures.paper.registry import FIGURES, current_keys
     from figures.report import gather, write
 
-    report = gather(folder, FIGURES)
+    report = gather(folder, FIGURES, _store(store))
     files = write(report, folder)
     typer.echo(f"report: {', '.join(str(path) for path in files)}")
     if publish:

@@ -172,6 +172,19 @@ _NO_SIZES = "The paper gives no N."
 
 ALGORITHMS = (
     Claim(
+        "unreachable at small jd",
+        "share of networks that the dynamics brings to a fixed point, J_D = 0.2, N = 1000, 1000 "
+        "sweeps",
+        "for J_D > 0 there exist exponentially many fixed points, which remain unreachable",
+        "main text, core module",
+        "0",
+        "searches",
+        At("success", {"n": 1000, "jd": 0.2}, ("n", "trials")),
+        relation=Relation.BELOW,
+        grant=grants.UNREACHABLE,
+        note=_NO_SIZES,
+    ),
+    Claim(
         "rbp at 0.35",
         "share of networks that reinforced BP (dr = 0.01) solves at J_D = 0.35, largest N",
         "able to find fixed points",

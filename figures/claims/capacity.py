@@ -18,6 +18,7 @@ from figures.claims.claim import (
     Relation,
     difference,
     least,
+    not_run,
     ours,
     select,
 )
@@ -189,6 +190,14 @@ CAPACITY = (
         grant=grants.DECORRELATED,
         kind=Kind.RECONSTRUCTED,
         note=_RECONSTRUCTION,
+    ),
+    not_run(
+        "alignment of the first layer",
+        "median overlap of layer 1 with the input near P_max, L = 7, N = 2000",
+        "remains closely aligned with the input",
+        "SM-D, figure of the overlaps",
+        "0.95",
+        "The figure stores overlaps with the target only.",
     ),
     Claim(
         "overlap of the last layer",

@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
 from typing import Any, Protocol
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 #: A claim is violated, and an inequality or a similarity confirmed, by more than so many errors.
 SIGNIFICANCE = 3.0
@@ -83,6 +84,8 @@ class Ours:
     error: float
     #: The sizes it was measured at, where the paper gives none: read off the data, too.
     at: str = ""
+    #: How many stored runs it comes from, and which commits made them; empty if the figure gave it.
+    stored: str = ""
 
     def __str__(self) -> str:
         """Print as many digits as the error allows.
@@ -101,6 +104,43 @@ class Ours:
         return f"{self.value:.{decimals}f} ± {self.error:.{decimals}f}"
 
 
+@dataclass(frozen=True, eq=False)
+class Imagewise(Ours):
+    r"""An accuracy, or a linear combination of some, with its value on every image of a test set.
+
+    Combinations on the same images are formed image by image, so that what all networks find hard
+    cancels (McNemar's test, where two networks are compared):
+
+    .. math:: \sigma^2 = \frac1{n^2}\sum_i (c_i - \bar c)^2 + \sigma_{networks}^2 .
+    """
+
+    images: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    #: Error from the spread of networks.
+    spread: float = 0.0
+    #: Which images they are.
+    of: str = ""
+
+    @classmethod
+    def on(cls, images: NDArray[np.float64], spread: float, of: str, at: str = "") -> Imagewise:
+        """Return the mean over `images` with its error."""
+        sampling = float(images.std()) / math.sqrt(len(images))
+        error = math.hypot(sampling, spread)
+        return cls(float(images.mean()), error, at, images=images, spread=spread, of=of)
+
+    def minus(self, other: Imagewise) -> Imagewise | None:
+        """Return the difference image by image; None if the images are others."""
+        if self.of != other.of or len(self.images) != len(other.images):
+            return None
+        spread = math.hypot(self.spread, other.spread)
+        sizes = ", ".join(dict.fromkeys(filter(None, (self.at, other.at))))
+        return Imagewise.on(self.images - other.images, spread, self.of, sizes)
+
+    @property
+    def plain(self) -> Ours:
+        """The number alone."""
+        return Ours(self.value, self.error, self.at, self.stored)
+
+
 #: Why half a unit of the last digit is granted, or nothing.
 ROUNDING = "rounding of the printed digits"
 STRICT = "a strict inequality"
@@ -111,8 +151,22 @@ _THEORY = frozenset({"annealed", "stability", "local_curves", "phase_diagram", "
 #: Data set -> figure that makes it, where they are called differently.
 FIGURE_OF = {"local_curves": "local_entropies", "self_coupling": "role_of_jd"}
 
+#: Data sets that only stored runs give; no figure shows them.
+STORED = frozenset({"spot_checks", "searches"})
+
 #: Returns our value, or None where the data set does not hold it.
 Reader = Callable[[xr.Dataset], Ours | None]
+
+
+def claim_id(key: str) -> str:
+    """Return the id of the claim with this key: words and numbers, joined by hyphens.
+
+    Examples
+    --------
+    >>> claim_id("approximate scheme, narrow, test")
+    'approximate-scheme-narrow-test'
+    """
+    return re.sub(r"[^\w.]+", "-", key).strip("-")
 
 
 @dataclass(frozen=True)
@@ -183,7 +237,7 @@ class Claim:
         >>> Claim("5-95 % of x", "a", "7", "here", "7", "data", lambda data: None).id
         '5-95-of-x'
         """
-        return re.sub(r"[^\w.]+", "-", self.key).strip("-")
+        return claim_id(self.key)
 
     @property
     def sort(self) -> Kind:
@@ -199,6 +253,8 @@ class Claim:
     @property
     def command(self) -> str:
         """What makes the data that decide it; empty if no experiment of ours does."""
+        if self.data in STORED:
+            return f"python -m figures decide --id {self.id}"
         figure = FIGURE_OF.get(self.data, self.data)
         return f"python -m figures {figure} --scale paper" if figure else ""
 
@@ -342,7 +398,8 @@ def judge(claim: Claim, data: xr.Dataset | None) -> Judged:
     """Put `claim` before the data set it reads, None if that is not there."""
     if data is None or claim.read is None:
         return Judged(claim, None, run=False)
-    return Judged(claim, claim.read(data))
+    number = claim.read(data)
+    return Judged(claim, number.plain if isinstance(number, Imagewise) else number)
 
 
 def not_run(key: str, quantity: str, printed: str, where: str, value: str, note: str) -> Claim:
@@ -371,11 +428,18 @@ class At:
         """Return the number and its error."""
         if self.name not in data:
             return None
-        chosen = select(data[[self.name, f"{self.name}_error"]], self.where)
+        ends = ("", "_error", "_images", "_spread", "_networks")
+        names = [name for end in ends if (name := f"{self.name}{end}") in data]
+        chosen = select(data[names], self.where)
         if chosen is None:
             return None
         sizes = sizes_of(**{name: float(chosen[name]) for name in self.shown})
-        return ours(chosen[self.name], chosen[f"{self.name}_error"], sizes)
+        number = ours(chosen[self.name], chosen[f"{self.name}_error"], sizes)
+        if number is None or f"{self.name}_images" not in chosen:
+            return number
+        images = np.asarray(chosen[f"{self.name}_images"].values, dtype=np.float64)
+        spread = float(chosen[f"{self.name}_spread"])
+        return Imagewise.on(images, spread, str(chosen[self.name].attrs.get("images")), sizes)
 
     def __str__(self) -> str:
         inside = ", ".join(f"{name}={value}" for name, value in self.where.items())
@@ -444,6 +508,59 @@ def _required(read: object) -> dict[tuple[str, bool], list[str]]:
     return required
 
 
+#: Sizes that a number is indicative at where those of the claim are not reached.
+_FREE = ("n", "epochs", "epoch")
+
+
+def indicative(claim: Claim, data: xr.Dataset | None) -> Ours | None:
+    """Return what `data` say at the sizes nearest to those of `claim`; it decides nothing.
+
+    Sizes above those at hand are replaced by the largest at hand, others by the least; the number
+    says which they are.
+    """
+    if data is None or claim.read is None:
+        return None
+    sizes: dict[str, float] = {}
+    try:
+        number = _relaxed(claim.read, data, sizes)(data)
+    except (KeyError, IndexError, ValueError):  # what it reads is not in these data at all
+        return None
+    if number is None or not math.isfinite(number.value):
+        return None
+    places = {name: value for name, value in sizes.items() if name in _SYMBOLS or name == "epochs"}
+    return Ours(number.value, number.error, number.at or sizes_of(**places))
+
+
+def _relaxed(read: Any, data: xr.Dataset, sizes: dict[str, float]) -> Any:
+    """Return a reader with the sizes that `data` have, and note them in `sizes`."""
+
+    def nearest(name: str, wanted: Any) -> Any:
+        if name not in _FREE or name not in data.coords or isinstance(wanted, str):
+            return wanted
+        values = np.atleast_1d(data[name].values).astype(float)
+        below = values[values <= wanted + _SAME]
+        chosen = float(below.max() if below.size else values.min())
+        sizes["epochs" if name == "epoch" else name] = chosen
+        return chosen
+
+    if isinstance(read, At):
+        return replace(read, where={name: nearest(name, x) for name, x in read.where.items()})
+    if isinstance(read, tuple):
+        return tuple(_relaxed(one, data, sizes) for one in read)
+    if is_dataclass(read) and not isinstance(read, type):
+        changes: dict[str, Any] = {}
+        for one in fields(read):
+            value = getattr(read, one.name)
+            if one.name == "least_n":
+                changes[one.name] = 0
+            elif one.name in _FREE:
+                changes[one.name] = nearest(one.name, value)
+            elif is_dataclass(value) or isinstance(value, tuple):
+                changes[one.name] = _relaxed(value, data, sizes)
+        return replace(read, **changes)
+    return read
+
+
 #: Coordinate -> its symbol in the report.
 _SYMBOLS = {"n": "N", "jd": "J_D", "lam": "λ", "layers": "L", "large_n": "N"}
 
@@ -471,9 +588,13 @@ def ours(value: xr.DataArray | float, error: xr.DataArray | float, sizes: str = 
 
 
 def difference(first: Ours | None, second: Ours | None) -> Ours | None:
-    """Return first - second of two independent numbers."""
+    """Return first - second, image by image where both are known so, else as if independent."""
     if first is None or second is None:
         return None
+    if isinstance(first, Imagewise) and isinstance(second, Imagewise):
+        paired = first.minus(second)
+        if paired is not None:
+            return paired
     return Ours(first.value - second.value, math.hypot(first.error, second.error), first.at)
 
 
@@ -501,7 +622,7 @@ class Minus:
     second: Reading
 
     def __call__(self, data: xr.Dataset) -> Ours | None:
-        """Return the difference, its error that of independent numbers."""
+        """Return the difference; see :func:`difference`."""
         return difference(self.first(data), self.second(data))
 
     def __str__(self) -> str:

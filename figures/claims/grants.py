@@ -27,9 +27,12 @@ ROUNDED_PERCENT = Grant(0.005, ROUNDING)
 #: 'Converges', 'able to find'.
 RELIABLY = Grant(0.05, "'converges', 'able to find': all networks but one in twenty")
 
+UNREACHABLE = Grant(0.05, "'unreachable': fewer than one network in twenty")
+
 #: Accuracies.
 GUESSING = Grant(0.05, "'random guessing', 'unable to learn': less than 0.05 above one in ten")
 COMPARABLE = Grant(0.01, "'comparable': one image in a hundred; the paper prints no accuracy")
+EQUIVALENT = Grant(0.01, "'equivalent', 'behaves as', 'comparable': one image in a hundred")
 LITTLE = Grant(0.02, "'little-to-no impact', 'preserves': two images in a hundred")
 ONE_NETWORK = Grant(0.005, "one network on 10,000 images, theirs and ours: 0.35 % each")
 

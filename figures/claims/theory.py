@@ -24,7 +24,9 @@ from figures.claims.claim import (
     Ours,
     Relation,
     at,
+    difference,
     least,
+    not_run,
     ours,
     select,
 )
@@ -383,17 +385,50 @@ def _between(one: xr.Dataset, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return value, np.abs(value - through(one.isel(point=slice(None, None, -2)).sortby("d")))
 
 
+#: Couplings at which the paper puts a transition -> what it prints of it.
+_AT_TRANSITION = {
+    (1, 0.07, 0.0): "J_Dc ≃ 0.07, monotone for all J_D above",
+    (2, 0.0, 0.45): "λ ⪅ 0.45, where the cluster emerges",
+}
+
+
 def _monotone(layers: int, jd: float, lam: float, up: bool) -> Claim:
     couplings = f"J_D = {jd:g}" + ("" if layers == 1 else f", λ = {lam:g}")
+    printed = _AT_TRANSITION.get((layers, jd, lam), "monotone" if up else "not monotone")
     return Claim(
         f"monotone {layers} {jd:g} {lam:g}",
         f"least slope of S_I*(d), {'core module' if layers == 1 else 'two layers'}, {couplings}",
-        "monotone" if up else "not monotone",
+        printed,
         _CURVES,
         "0",
         "local_curves",
         _LeastSlope(layers, jd, lam),
         relation=Relation.ABOVE if up else Relation.BELOW,
+        why="" if printed.startswith(("mono", "not")) else "The transition is just above.",
+    )
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """Least step of the least slope from a curve to the one with the larger coupling."""
+
+    curves: tuple[tuple[int, float, float], ...]
+
+    def __call__(self, data: xr.Dataset) -> Ours | None:
+        slopes = [_LeastSlope(*couplings)(data) for couplings in self.curves]
+        return least(difference(upper, lower) for lower, upper in pairwise(slopes))
+
+
+def _transition(name: str, coupling: str, *curves: tuple[int, float, float]) -> Claim:
+    return Claim(
+        f"transition {name}",
+        f"least slope of S_I*(d) of a curve minus that of the one with smaller {coupling}, {name}",
+        "increasing J_D or λ drives the OGP–RM transition",
+        _CURVES,
+        "0",
+        "local_curves",
+        _Steps(curves),
+        relation=Relation.ABOVE,
     )
 
 
@@ -434,6 +469,24 @@ GEOMETRY = (
         "single_sample_rm",
         Minus(_around("dynamics"), _around("planted")),
         relation=Relation.ABOVE,
+    ),
+    not_run(
+        "connected cluster",
+        "share of pairs of fixed points that the dynamics finds which single flips join, every "
+        "state on the way a fixed point",
+        "an extended connected cluster",
+        "main text, geometry of fixed points",
+        "1",
+        "A search for such paths at N in the hundreds is not written; neighbours at one flip are "
+        "counted instead.",
+    ),
+    not_run(
+        "branching cluster",
+        "how the number of fixed points joined to one grows with distance",
+        "a branching structure",
+        "main text, geometry of fixed points",
+        "0",
+        "As for the connected cluster.",
     ),
     Claim(
         "internal entropy grows with y",
@@ -545,11 +598,16 @@ GEOMETRY = (
         grant=grants.VANISHES,
     ),
     _monotone(1, 0.05, 0.0, up=False),
+    _monotone(1, 0.07, 0.0, up=True),
     _monotone(1, 0.1, 0.0, up=True),
     _monotone(2, 0.05, 0.2, up=False),
     _monotone(2, 0.05, 0.4, up=True),
     _monotone(2, 0.0, 0.4, up=False),
+    _monotone(2, 0.0, 0.45, up=True),
     _monotone(2, 0.0, 0.5, up=True),
+    _transition("core module", "J_D", (1, 0.05, 0.0), (1, 0.07, 0.0), (1, 0.1, 0.0)),
+    _transition("two layers, J_D = 0.05", "λ", (2, 0.05, 0.2), (2, 0.05, 0.3), (2, 0.05, 0.4)),
+    _transition("two layers, J_D = 0", "λ", (2, 0.0, 0.4), (2, 0.0, 0.45), (2, 0.0, 0.5)),
     _ordered("core module", (1, 0.05, 0.0), (1, 0.07, 0.0), (1, 0.1, 0.0)),
     _ordered("two layers, J_D = 0.05", (2, 0.05, 0.2), (2, 0.05, 0.3), (2, 0.05, 0.4)),
     _ordered("two layers, J_D = 0", (2, 0.0, 0.4), (2, 0.0, 0.45), (2, 0.0, 0.5)),

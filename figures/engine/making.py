@@ -6,6 +6,11 @@ the key of the data, the sources and package versions that draw, and the content
 the figure is the one stored when they were drawn: any change or damage gives another hash.
 
 A figure that fails leaves its message in the folder, for the report.
+
+Partial results of a long computation: a run that was killed resumes from them.
+
+They are in a folder with a lock (:class:`rmtheory.runtime.run_store.RunStore`), and are valid for
+one key of the data and one state of the sources of rmtheory and rmsim.
 """
 
 from __future__ import annotations
@@ -13,7 +18,8 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -23,12 +29,12 @@ import xarray as xr
 from matplotlib.figure import Figure as Picture
 
 from figures.engine.figure import Context, Figure, Scale, source_hash
-from figures.engine.resuming import discard_finished, partial_results
-from rmtheory.base.errors import UnreadableDataError
+from rmtheory.base.errors import InvalidInputError, UnreadableDataError
 from rmtheory.runtime import netcdf, provenance
 from rmtheory.runtime.files import replacing, write_text
 from rmtheory.runtime.provenance import canonical_json, package_versions
-from rmtheory.runtime.untrusted import MALFORMED, read_bytes, read_json
+from rmtheory.runtime.run_store import Lock, RunStore
+from rmtheory.runtime.untrusted import MALFORMED, read_bytes, read_json, read_text
 
 STYLE = Path(__file__).with_name("style.mplstyle")
 
@@ -221,3 +227,74 @@ def store_failure(folder: Path, name: str, failure: Failure | None) -> None:
         )
     else:
         (folder / FAILURES).unlink(missing_ok=True)
+
+
+#: File with the identity of the computation: its key and the hash of the sources.
+_KEY = "key"
+
+#: Patterns of the files; sweeps have folders of their own.
+_FILES = (_KEY, "*.json", "*.nc")
+
+
+@contextmanager
+def partial_results(folder: Path, key: str) -> Iterator[Path]:
+    """Lock `folder` for the partial results of a computation; remove it once all is computed.
+
+    Partial results of other parameters, or of another version of the packages, are removed first.
+    Processes that compute the same share the folder; the last of them removes it.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the partial results of one figure.
+    key : str
+        Hash of what is computed (:meth:`figures.engine.figure.Figure.key`).
+    """
+    store = RunStore(folder, _KEY, _FILES)
+    identity = f"{key} {source_hash('rmtheory', 'rmsim')}"
+
+    def claim(lock: Lock) -> None:
+        if _stored_identity(folder) == identity:
+            return
+        if not lock.exclude():
+            allowed = "a folder in which no other version is at work on this figure"
+            raise InvalidInputError("out", str(folder), allowed)
+        store.empty()
+        write_text(folder / _KEY, identity)
+
+    with store.at_work(claim, shared=True) as lock:
+        try:
+            yield folder
+        except BaseException:
+            if all(path.name == _KEY for path in folder.glob("[!.]*")):  # no partial result yet
+                _discard(store, lock)
+            raise
+        _discard(store, lock)
+
+
+def discard_finished(folder: Path, key: str, data: Path) -> None:
+    """Remove partial results of a run that was killed after it had stored the file `data`.
+
+    Partial results newer than `data` belong to a run that computes them again, and stay.
+    """
+    store = RunStore(folder, _KEY, _FILES)
+    with suppress(FileNotFoundError):
+        older = (folder / _KEY).stat().st_mtime_ns < data.stat().st_mtime_ns
+        if older and _stored_identity(folder).startswith(f"{key} "):
+            with store.at_work(shared=True) as lock:
+                _discard(store, lock)
+
+
+def _stored_identity(folder: Path) -> str:
+    """Return key and sources of the computation in `folder`; empty if there is none."""
+    try:
+        return read_text(folder / _KEY)
+    except (FileNotFoundError, UnreadableDataError):
+        return ""
+
+
+def _discard(store: RunStore, lock: Lock) -> None:
+    """Remove the partial results, unless other processes hold the lock."""
+    store.remove(lock)
+    with suppress(OSError):  # partial results of other figures may be there
+        store.path.parent.rmdir()

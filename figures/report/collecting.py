@@ -7,16 +7,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
 import xarray as xr
 
-from figures.claims import CLAIMS, SECTIONS, Claim, Judged, Ours, Verdict, judge
+from figures.claims import (
+    CLAIMS,
+    SECTIONS,
+    Claim,
+    Judged,
+    Ours,
+    Verdict,
+    indicative,
+    judge,
+)
 from figures.engine.figure import Figure, Scale
 from figures.engine.making import failures
+from figures.trial.designs import decided_by_runs
+from figures.trial.evidence import TRIED, Stored
+from figures.trial.runs import Store
 from rmtheory.base.errors import UnreadableDataError
 from rmtheory.runtime import netcdf
 from rmtheory.runtime.provenance import git_state
@@ -63,21 +75,36 @@ class Results:
 
     numbers: Mapping[str, Ours]
     runs: Mapping[str, Run]
+    #: For claims without a number: what smaller sizes or too few networks give; no verdict.
+    indicative: Mapping[str, Ours] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, data: Mapping[str, xr.Dataset]) -> Results:
-        """Read all numbers off the data sets that are there."""
-        numbers = {}
-        for claims in SECTIONS.values():
-            for claim in claims:
-                number = judge(claim, data.get(claim.data)).ours
-                if number is not None:
-                    numbers[claim.key] = number
-        return cls(numbers, {name: Run.of(one) for name, one in sorted(data.items())})
+    def of(cls, data: Mapping[str, xr.Dataset], stored: Stored | None = None) -> Results:
+        """Read all numbers off the data sets that are there, and off stored runs that say more.
+
+        Stored runs are those of the trial (:mod:`figures.trial`): they reach sizes, epochs and
+        errors that figures at quick scale do not.
+        """
+        numbers, rough = {}, {}
+        for claim in CLAIMS:
+            number = judge(claim, data.get(claim.data)).ours
+            held = None if stored is None else stored.number(claim)
+            if held is not None and (number is None or held.error < number.error):
+                number = held
+            if number is not None:
+                numbers[claim.key] = number
+                continue
+            hint = None if stored is None else stored.indicative(claim)
+            if hint is None:
+                hint = indicative(claim, data.get(claim.data))
+            if hint is not None:
+                rough[claim.key] = hint
+        return cls(numbers, {name: Run.of(one) for name, one in sorted(data.items())}, rough)
 
     def judged(self, claim: Claim) -> Judged:
         """Return `claim` with our number and the verdict."""
-        return Judged(claim, self.numbers.get(claim.key), run=claim.data in self.runs)
+        run = claim.data in self.runs or claim.data in TRIED
+        return Judged(claim, self.numbers.get(claim.key), run=run)
 
     def counted(self, title: str) -> dict[Verdict, int]:
         """Return how many claims of a section have each verdict."""
@@ -98,13 +125,25 @@ class Results:
         numbers = {
             claim.key: earlier.numbers[claim.key]
             for claim in CLAIMS
-            if claim.data in kept and claim.key in earlier.numbers
+            if claim.data in kept
+            and claim.key in earlier.numbers
+            and not earlier.numbers[claim.key].stored  # the store says it anew
         }
-        return Results({**numbers, **self.numbers}, dict(sorted({**kept, **self.runs}.items())))
+        for key, number in self.numbers.items():
+            held = numbers.get(key)
+            if held is None or not number.stored or number.error < held.error:
+                numbers[key] = number
+        rough = {
+            claim.key: hint
+            for claim in CLAIMS
+            if claim.key not in numbers
+            and (hint := self.indicative.get(claim.key) or earlier.indicative.get(claim.key))
+        }
+        return Results(numbers, dict(sorted({**kept, **self.runs}.items())), rough)
 
     def described(self, claim: Claim) -> dict[str, Any]:
         """Return all that is known of a claim, as plain values that JSON can hold."""
-        judged, run = self.judged(claim), self.runs.get(claim.data)
+        judged, hint = self.judged(claim), self.indicative.get(claim.key)
         ours = judged.ours
         return {
             "id": claim.id,
@@ -118,18 +157,25 @@ class Results:
             "reason": claim.reason,
             "class": str(claim.sort),
             "needs": claim.needs,
-            "command": claim.command,
+            "command": command(claim),
             "value": None if ours is None else ours.value,
             "error": None if ours is None else ours.error,
             "at": "" if ours is None else ours.at,
-            "scale": "" if run is None else run.scale,
-            "seed": "" if run is None else run.seed,
-            "commit": "" if run is None else run.commit,
-            "date": "" if run is None else run.date,
+            **self._provenance(claim, ours),
+            "indicative": None if hint is None else hint.value,
+            "indicative_at": "" if hint is None else hint.at,
             "verdict": str(judged.verdict),
             "text": judged.text,
             "remark": judged.remark,
         }
+
+    def _provenance(self, claim: Claim, ours: Ours | None) -> dict[str, str]:
+        """Say which run gave our number; where there is none, which was there."""
+        if ours is not None and ours.stored:
+            return {"scale": "decide", "seed": "", "commit": ours.stored, "date": ""}
+        run = self.runs.get(claim.data)
+        names = ("scale", "seed", "commit", "date")
+        return {name: "" if run is None else getattr(run, name) for name in names}
 
     def claims_json(self) -> str:
         """Return all claims with their verdicts as JSON."""
@@ -141,6 +187,7 @@ class Results:
         document = {
             "numbers": {key: asdict(value) for key, value in self.numbers.items()},
             "runs": {name: asdict(run) for name, run in self.runs.items()},
+            "indicative": {key: asdict(value) for key, value in self.indicative.items()},
         }
         return json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n"
 
@@ -158,18 +205,26 @@ class Results:
             return cls(
                 {key: _made(Ours, value) for key, value in document["numbers"].items()},
                 {name: _made(Run, value) for name, value in document["runs"].items()},
+                {key: _made(Ours, value) for key, value in document.get("indicative", {}).items()},
             )
         except MALFORMED as problem:
             raise UnreadableDataError(f"published results were altered: {problem}") from None
 
 
+def command(claim: Claim) -> str:
+    """Return what decides a claim: runs of the trial if there are some, else its figure."""
+    if claim.id in decided_by_runs():
+        return f"python -m figures decide --id {claim.id}"
+    return claim.command
+
+
 def _made(kind: type[Made], values: Mapping[str, Any]) -> Made:
     """Return a number or a run from its JSON values; raise TypeError if one is of another type."""
     made = kind(**values)
-    for field in fields(made):
-        value = getattr(made, field.name)
-        if not isinstance(value, _TYPES[str(field.type)]):
-            raise TypeError(f"{field.name} is {value!r}")
+    for one in fields(made):
+        value = getattr(made, one.name)
+        if not isinstance(value, _TYPES[str(one.type)]):
+            raise TypeError(f"{one.name} is {value!r}")
     return made
 
 
@@ -212,8 +267,18 @@ class Report:
         return tuple(entry for entry in self.entries if entry.state is State.FAILED)
 
 
-def gather(folder: Path, figures: Mapping[str, Figure]) -> Report:
-    """Return the report on what is in `folder`; a figure that failed lends no numbers."""
+def gather(folder: Path, figures: Mapping[str, Figure], store: Store | None = None) -> Report:
+    """Return the report on what is in `folder`; a figure that failed lends no numbers.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the figures are.
+    figures : mapping
+        All figures by name.
+    store : Store, optional
+        Stored runs of the trial; by default those of the repository.
+    """
     failed = failures(folder)
     # Each file is read once: figures share data, and claims read them too.
     names = [figure.data_file for figure in figures.values()]
@@ -232,7 +297,8 @@ def gather(folder: Path, figures: Mapping[str, Figure]) -> Report:
         if f"{claim.data}.nc" not in unusable
         and isinstance(one := datasets.get(f"{claim.data}.nc"), xr.Dataset)
     }
-    return Report(entries, Results.of(data), git_state()[0])
+    stored = Stored.of(Store() if store is None else store)
+    return Report(entries, Results.of(data, stored), git_state()[0])
 
 
 def _load(path: Path) -> xr.Dataset | str | None:

@@ -1,4 +1,8 @@
-"""The report as one self-contained page: images and style inside, no script, no network."""
+"""The report as one self-contained page: images, style and script inside, no network.
+
+First the statements of the paper with their verdicts, all verdicts as a picture and the table of
+overlaps; then every claim, then every figure with its provenance.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,18 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from figures.claims import SECTIONS, Judged, Verdict
-from figures.report.collecting import Entry, Report, State
+from figures.claims import CLAIMS, SECTIONS, Judged, Ours, Verdict, grouped, verdict_of
+from figures.claims.claim import FIGURE_OF
+from figures.report.collecting import Entry, Report, Results, State, command
 from figures.report.markdown import COUNTS, RULE
 
-_STYLE = Path(__file__).with_name("style.css")
+_STYLE, _SCRIPT = (Path(__file__).with_name(name) for name in ("style.css", "tables.js"))
 
-#: Verdict -> class of its colour; the others say nothing, and look so.
-_CLASS = {Verdict.AGREES: "agrees", Verdict.DIFFERS: "differs"}
+#: Said at the top of every report.
+SOURCE = (
+    "The source of the paper comes without its pictures: claims are read off its text, captions "
+    "and tables, and where only a picture would show a number there is none to compare with."
+)
 
 
 def page(report: Report) -> str:
@@ -24,11 +32,16 @@ def page(report: Report) -> str:
     body = "\n".join(
         (
             _head(report),
+            statements(report.results),
+            "<h2 id='verdicts'>All verdicts</h2>",
+            picture(report.results),
+            "<h2 id='overlaps'>Overlap of the two phases: the printed table</h2>",
+            "<p>Ours, coloured by its verdict, above the number of the paper.</p>",
+            overlaps(report.results),
+            "<h2 id='claims'>Every claim</h2>",
             _summary(report),
-            *(
-                _claims(title, [report.results.judged(claim) for claim in claims])
-                for title, claims in SECTIONS.items()
-            ),
+            _FILTER,
+            *(_claims(title, report.results) for title in SECTIONS),
             "<h2 id='figures'>Figures</h2>",
             *(_figure(entry) for entry in report.entries),
         )
@@ -40,21 +53,8 @@ def page(report: Report) -> str:
         "<link rel='icon' href='data:,'>\n"
         "<title>The paper against ours</title>\n"
         f"<style>\n{_STYLE.read_text('utf-8')}</style>\n</head>\n<body>\n<main>\n{body}\n"
-        "</main>\n</body>\n</html>\n"
+        f"</main>\n<script>\n{_SCRIPT.read_text('utf-8')}</script>\n</body>\n</html>\n"
     )
-
-
-def text(plain: str) -> str:
-    """Return `plain` as HTML, with indices set as indices and stress as stress.
-
-    Examples
-    --------
-    >>> text("J_D < 1, *agrees*, fashion_mnist")
-    'J<sub>D</sub> &lt; 1, <em>agrees</em>, fashion_mnist'
-    """
-    safe = html.escape(plain, quote=False)
-    safe = re.sub(r"(?<!\w)\*(\w[\w ]*)\*", r"<em>\1</em>", safe)
-    return re.sub(r"(?<!\w)(\w)_(\w+)", r"\1<sub>\2</sub>", safe)
 
 
 def _head(report: Report) -> str:
@@ -66,6 +66,8 @@ def _head(report: Report) -> str:
         f"{made} of {len(report.entries)} figures are made, at the scale named with each; report "
         f"written by commit <code>{html.escape(report.commit[:10])}</code>. The "
         "<a href='explorer.html'>explorer</a> shows the theory at any couplings.</p>",
+        f"<p>{SOURCE}</p>",
+        f"<p>{_decided(report.results)}</p>",
     ]
     if report.failed:
         names = ", ".join(f"<a href='#{e.figure.name}'>{e.figure.name}</a>" for e in report.failed)
@@ -86,42 +88,96 @@ def _summary(report: Report) -> str:
     )
 
 
-def _claims(title: str, judged: Sequence[Judged]) -> str:
+#: Choices of the filter; hidden where no script runs.
+_FILTER = (
+    "<form id='filter' hidden><label>verdict <select name='verdict'><option value=''>all</option>"
+    + "".join(f"<option>{verdict}</option>" for verdict in Verdict)
+    + "</select></label> <label>words <input name='words' type='search' size='16'></label> "
+    "<output id='shown'></output></form>"
+)
+
+
+def _decided(results: Results) -> str:
+    """Say how many claims are decided, how many of them by stored runs, and why the others not."""
+    judged = [results.judged(claim) for claim in CLAIMS]
+    done = (Verdict.AGREES, Verdict.DIFFERS, Verdict.RECONSTRUCTED)
+    decided = [one for one in judged if one.verdict in done]
+    stored = sum(one.ours is not None and bool(one.ours.stored) for one in decided)
+    sentence = f"{len(decided)} of {len(judged)} claims are decided"
+    if stored:
+        sentence += f", {stored} of them by stored runs of the trial, whose commits the rows name"
+    return f"{sentence}. Of the others: {blanks(judged)}."
+
+
+def _claims(title: str, results: Results) -> str:
     """The claims of a section: those tested open to the eye, the others folded."""
-    tested = [one for one in judged if one.ours is not None]
-    untested = [one for one in judged if one.ours is None]
-    parts = [f"<h2 id='{_anchor(title)}'>{title}</h2>"]
+    judged = [results.judged(claim) for claim in SECTIONS[title]]
+    tested = [one for one in judged if one.ours is not None and not is_overlap(one)]
+    untested = [one for one in judged if one.ours is None and not is_overlap(one)]
+    cells = [one for one in judged if is_overlap(one)]
+    parts = [f"<h3 id='{_anchor(title)}'>{title}</h3>"]
     if tested:
-        parts.append(_table(tested))
-    if untested:
-        parts.append(
-            f"<details><summary>{len(untested)} not tested at this scale or not run</summary>\n"
-            f"{_table(untested)}\n</details>"
-        )
+        parts.append(_table(tested, results))
+    folded = (
+        (untested, f"{len(untested)} without a verdict: reasons, costs and indicative values"),
+        (cells, f"the {len(cells)} cells of the table of overlaps, one by one"),
+    )
+    for part, label in folded:
+        if part:
+            parts.append(
+                f"<details class='claims-left'><summary>{label}</summary>\n"
+                f"{_table(part, results)}\n</details>"
+            )
     return "\n".join(parts)
 
 
-def _table(judged: Sequence[Judged]) -> str:
-    rows = "\n".join(_claim(one) for one in judged)
+def _table(judged: Sequence[Judged], results: Results) -> str:
+    rows = "\n".join(_claim(one, results.indicative.get(one.claim.key)) for one in judged)
     heads = "".join(f"<th>{name}</th>" for name in ("quantity", "paper", "ours", "verdict"))
     return (
-        "<div class='scroll'><table class='claims'>\n"
+        "<div class='scroll'><table class='claims sortable'>\n"
         f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table></div>"
     )
 
 
-def _claim(one: Judged) -> str:
-    claim, kind = one.claim, _CLASS.get(one.verdict, "untested")
+def _claim(one: Judged, hint: Ours | None) -> str:
+    claim = one.claim
     remark = f"<div class='remark'>{text(one.remark)}</div>" if one.remark else ""
-    sizes = "" if one.ours is None else text(one.ours.at)
-    where = "; ".join(filter(None, (sizes, claim.data)))
+    way = command(claim)
+    decides = f"<div class='remark'><code>{html.escape(way)}</code></div>" if way else ""
     return (
-        f"<tr><td>{text(claim.quantity)}{remark}</td>"
+        f"<tr id='claim-{claim.id}' data-verdict='{one.verdict}'>"
+        f"<td>{text(claim.quantity)}{remark}{decides}</td>"
         f"<td>{text(claim.printed)}<div class='remark'>{text(claim.source)}</div></td>"
-        f"<td class='ours'>{'' if one.ours is None else one.ours}"
-        f"<div class='remark'>{where}</div></td>"
-        f"<td><span class='{kind}'>{one.text}</span></td></tr>"
+        f"<td class='ours'>{'' if one.ours is None else one.ours}{_indicative(hint)}"
+        f"<div class='remark'>{_origin(one)}</div></td>"
+        f"<td><span class='{CLASSES[one.verdict]}'>{one.text}</span>{_needs(one)}</td></tr>"
     )
+
+
+def _indicative(hint: Ours | None) -> str:
+    """A number that decides nothing, and where it was measured."""
+    if hint is None:
+        return ""
+    at = f" ({text(hint.at)})" if hint.at else ""
+    return f"<span class='indicative'>indicative: {hint}{at}</span>"
+
+
+def _origin(one: Judged) -> str:
+    """Sizes, and the figure or the stored runs that the number comes from."""
+    figure = FIGURE_OF.get(one.claim.data, one.claim.data)
+    link = f"<a href='#{figure}'>{one.claim.data}</a>" if figure else ""
+    if one.ours is None:
+        return link
+    source = html.escape(one.ours.stored) if one.ours.stored else link
+    return "; ".join(filter(None, (text(one.ours.at), source)))
+
+
+def _needs(one: Judged) -> str:
+    """What a claim without a verdict lacks."""
+    if one.verdict is not Verdict.UNTESTED or not one.claim.needs:
+        return ""
+    return f"<div class='remark'>needs {text(one.claim.needs)}</div>"
 
 
 def _figure(entry: Entry) -> str:
@@ -167,3 +223,148 @@ def _provenance(entry: Entry) -> str:
 
 def _anchor(title: str) -> str:
     return re.sub(r"\W+", "-", title.lower())
+
+
+#: Verdict -> class of its colour.
+CLASSES = {
+    Verdict.AGREES: "agrees",
+    Verdict.DIFFERS: "differs",
+    Verdict.RECONSTRUCTED: "reconstructed",
+    Verdict.UNRESOLVED: "unresolved",
+    Verdict.NO_POWER: "unresolved",
+    Verdict.UNTESTED: "untested",
+    Verdict.ABSENT: "untested",
+    Verdict.NOT_RUN: "untested",
+}
+
+#: Words of the verdict of a statement -> class of its colour.
+_WORDS = {"agrees": "agrees", "differs": "differs", "reconstructed": "reconstructed"}
+
+
+def text(plain: str) -> str:
+    """Return `plain` as HTML, with indices set as indices and stress as stress.
+
+    Examples
+    --------
+    >>> text("J_D < 1, *agrees*, fashion_mnist")
+    'J<sub>D</sub> &lt; 1, <em>agrees</em>, fashion_mnist'
+    """
+    safe = html.escape(plain, quote=False)
+    safe = re.sub(r"(?<!\w)\*(\w[\w ]*)\*", r"<em>\1</em>", safe)
+    return re.sub(r"(?<!\w)(\w)_(\w+)", r"\1<sub>\2</sub>", safe)
+
+
+def statements(results: Results) -> str:
+    """Return the table of the statements of the paper, in its order, a line each."""
+    rows = []
+    for statement, claims in grouped(CLAIMS):
+        judged = [results.judged(claim) for claim in claims]
+        verdict = verdict_of(judged)
+        kind = _WORDS.get(verdict.partition(":")[0], "untested")
+        first = f"claim-{claims[0].id}"
+        rows.append(
+            f"<tr><td><a href='#{first}'>{text(statement.text)}</a></td>"
+            f"<td class='remark'>{text(statement.where)}</td>"
+            f"<td><span class='{kind}'>{verdict}</span></td></tr>"
+        )
+    return (
+        "<table class='statements sortable'>\n<thead><tr><th>the paper says</th><th>where</th>"
+        f"<th>verdict: claims</th></tr></thead>\n<tbody>\n{chr(10).join(rows)}\n</tbody>\n</table>"
+    )
+
+
+#: Side and step of a square, squares in a line.
+_SIDE, _STEP, _LINE = 10, 13, 48
+
+
+def picture(results: Results) -> str:
+    """Return all verdicts as one picture: a square for each claim, linked to its row."""
+    parts, y = [], 0
+    for title, claims in SECTIONS.items():
+        parts.append(f"<text x='0' y='{y + 10}'>{html.escape(title)}</text>")
+        y += 16
+        for k, claim in enumerate(claims):
+            judged = results.judged(claim)
+            x, row = k % _LINE * _STEP, k // _LINE
+            label = html.escape(f"{claim.quantity}: {judged.text}", quote=True)
+            parts.append(
+                f"<a href='#claim-{claim.id}'><rect class='{CLASSES[judged.verdict]}' x='{x}' "
+                f"y='{y + row * _STEP}' width='{_SIDE}' height='{_SIDE}' rx='2'>"
+                f"<title>{label}</title></rect></a>"
+            )
+        y += (1 + (len(claims) - 1) // _LINE) * _STEP + 8
+    width = _LINE * _STEP
+    return (
+        f"<figure class='verdicts'><svg viewBox='0 0 {width} {y}' role='img' "
+        f"aria-label='Every claim as a square, coloured by its verdict'>{''.join(parts)}</svg>"
+        f"<figcaption>{_legend(results)}</figcaption></figure>"
+    )
+
+
+def _legend(results: Results) -> str:
+    verdicts = [results.judged(claim).verdict for claim in CLAIMS]
+    names = {
+        "agrees": "agrees",
+        "differs": "differs",
+        "reconstructed": "reconstructed",
+        "unresolved": "not resolved, or error too large",
+        "untested": "not decided (see the reason in its row)",
+    }
+    counted = {
+        name: sum(CLASSES[verdict] == name for verdict in verdicts) for name in dict.fromkeys(names)
+    }
+    return " ".join(
+        f"<span class='{name}'>{counted[name]} {label}</span>" for name, label in names.items()
+    )
+
+
+_EPOCHS = {"0": "initialisation", "1": "epoch 1", "20": "epoch 20"}
+_PARTS = {"median": "median", "lower end": "lower", "upper end": "upper"}
+
+
+def overlaps(results: Results) -> str:
+    """Return the printed table of overlaps, eight rows of nine, each cell with ours and verdict."""
+    cells: dict[str, list[Judged]] = {}
+    for claim in CLAIMS:
+        match = re.fullmatch(r"qdyn (\S+ \S+ \S+) \S+ (?:median|lower end|upper end)", claim.key)
+        if match:
+            cells.setdefault(match[1], []).append(results.judged(claim))
+    rows = "\n".join(
+        f"<tr><th>{name.replace(' ', ', ')}</th>{''.join(map(_cell, row))}</tr>"
+        for name, row in cells.items()
+    )
+    epochs = "".join(f"<th colspan='3'>{name}</th>" for name in _EPOCHS.values())
+    parts = "".join(f"<th>{name}</th>" for name in _PARTS.values()) * len(_EPOCHS)
+    return (
+        "<div class='scroll'><table class='overlaps'>\n<thead><tr><th>J<sub>D</sub>, λ<sub>x</sub>,"
+        f" λ<sub>y</sub></th>{epochs}</tr><tr><th></th>{parts}</tr></thead>\n"
+        f"<tbody>\n{rows}\n</tbody>\n</table></div>"
+    )
+
+
+def _cell(one: Judged) -> str:
+    ours = "–" if one.ours is None else f"{one.ours.value:.3f}"
+    return (
+        f"<td><a href='#claim-{one.claim.id}' class='{CLASSES[one.verdict]}' "
+        f"title='{html.escape(one.text, quote=True)}'>{ours}</a>"
+        f"<div class='remark'>{html.escape(one.claim.printed)}</div></td>"
+    )
+
+
+def is_overlap(one: Judged) -> bool:
+    """Return whether a claim is a cell of the table of overlaps."""
+    return re.fullmatch(r"qdyn \S+ \S+ \S+ \S+ [a-z ]+", one.claim.key) is not None
+
+
+def blanks(judged: Sequence[Judged]) -> str:
+    """Return how many claims have no verdict for each kind of reason."""
+    names = {
+        Verdict.UNTESTED: "too small: the runs at hand do not reach their sizes or epochs",
+        Verdict.UNRESOLVED: "not resolved by the last seed",
+        Verdict.NO_POWER: "our error is too large",
+        Verdict.ABSENT: "data absent",
+        Verdict.NOT_RUN: "no run of ours measures it",
+    }
+    counted = {verdict: sum(one.verdict is verdict for one in judged) for verdict in names}
+    parts = [f"{counted[verdict]} {name}" for verdict, name in names.items() if counted[verdict]]
+    return "; ".join(parts)

@@ -14,8 +14,10 @@ from figures.claims import (
     Claim,
     Judged,
     Verdict,
+    grouped,
+    verdict_of,
 )
-from figures.report.collecting import Report, Results, State
+from figures.report.collecting import Report, Results, State, command
 
 #: How the verdicts are to be read.
 RULE = (
@@ -27,9 +29,10 @@ RULE = (
     f"{SIGNIFICANCE:g} errors, and what the paper calls little or comparable must stay within "
     "what is granted by as many; if not, it is *not resolved*. *Reconstructed* means that "
     "some constant that the paper does not give was fitted to this number, so that agreement "
-    "is no evidence. Differences carry the error of independent numbers, also where both "
-    "networks start from the same weights. *Not tested at this scale* means that the run at "
-    "hand does not reach the size or the epochs of the claim; *data absent*, that its data "
+    "is no evidence. Differences of figures carry the error of independent numbers, also where "
+    "both networks start from the same weights; those of stored runs are taken image by image, "
+    "with the spread of networks pooled over cells. *Not tested at this scale* means that the "
+    "run at hand does not reach the size or the epochs of the claim; *data absent*, that its data "
     "set is not ours to distribute; *not run*, that its figure was not made, or that no "
     "experiment of ours measures it."
 )
@@ -64,20 +67,35 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
-def claims_table(judged: Iterable[Judged]) -> str:
+def statements_table(results: Results) -> str:
+    """Return the statements of the paper, in its order, each with the verdict of its claims."""
+    rows = []
+    for statement, claims in grouped(CLAIMS):
+        verdict = verdict_of([results.judged(claim) for claim in claims])
+        stressed = f"**{verdict}**" if verdict.startswith(Verdict.DIFFERS) else verdict
+        rows.append((escape(statement.text), escape(statement.where), stressed))
+    return table(("the paper says", "where", "verdict: claims"), rows)
+
+
+def claims_table(claims: Iterable[Claim], results: Results) -> str:
     """Return claims against ours, with the verdict and what there is to say."""
     head = ("quantity", "paper", "ours", "verdict", "remark")
-    return table(head, (_row(one) for one in judged))
+    return table(head, (_row(claim, results) for claim in claims))
 
 
-def _row(one: Judged) -> tuple[str, ...]:
-    claim = one.claim
+def _row(claim: Claim, results: Results) -> tuple[str, ...]:
+    one = results.judged(claim)
+    hint = results.indicative.get(claim.key)
+    value = _value(one)
+    if hint is not None:
+        value = escape(f"indicative: {hint}" + (f" ({hint.at})" if hint.at else ""))
+    source = "" if one.ours is None or not one.ours.stored else f"{one.ours.stored}."
     return (
         escape(claim.quantity),
         f"{escape(claim.printed)} ({escape(claim.source)})",
-        _value(one),
+        value,
         _stressed(one),
-        escape(one.remark),
+        escape(" ".join(filter(None, (one.remark, source)))),
     )
 
 
@@ -136,14 +154,13 @@ def runs_table(results: Results) -> str:
 
 def report_page(report: Report) -> str:
     """Return the whole report; the pictures lie beside it."""
-    parts = ["# The paper against ours\n", f"{RULE}\n", sections_table(report.results)]
-    parts += ["\n## Grants\n", grants_table()]
+    parts = ["# The paper against ours\n", statements_table(report.results)]
+    parts += [f"\n{RULE}\n", sections_table(report.results), "\n## Grants\n", grants_table()]
     if report.failed:
         names = ", ".join(entry.figure.name for entry in report.failed)
         parts.append(f"\n**Failed: {names}.**\n")
     for title, claims in SECTIONS.items():
-        judged = (report.results.judged(claim) for claim in claims)
-        parts += [f"\n## {title}\n", claims_table(judged)]
+        parts += [f"\n## {title}\n", claims_table(claims, report.results)]
     parts.append("\n## Figures\n")
     for entry in report.entries:
         figure = entry.figure
@@ -164,5 +181,6 @@ def report_page(report: Report) -> str:
 
 
 def commands(claims: Iterable[Claim]) -> str:
-    """Return the lines that make the data of `claims`."""
-    return "\n".join(dict.fromkeys(claim.command for claim in claims if claim.data))
+    """Return the lines that make the data of `claims`; runs of the trial have one for all."""
+    ways = (command(claim) for claim in claims if claim.data)
+    return "\n".join(dict.fromkeys(re.sub(r"decide --id .*", "decide", way) for way in ways))

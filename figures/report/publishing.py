@@ -14,7 +14,7 @@ from pathlib import Path
 
 from figures.claims import SECTIONS
 from figures.report.collecting import Report, Results
-from figures.report.html import page
+from figures.report.html import SOURCE, page
 from figures.report.markdown import (
     RULE,
     claims_table,
@@ -24,6 +24,7 @@ from figures.report.markdown import (
     report_page,
     runs_table,
     sections_table,
+    statements_table,
 )
 from rmtheory.explorer.page import page_text
 from rmtheory.runtime.files import write_text
@@ -53,7 +54,18 @@ python -m figures NAME --scale paper --dask ADDRESS # the same on a cluster
 python -m figures report                            # the report on what is there
 python -m figures claims                            # every claim, its verdict and our number
 python -m figures claims --id loss-of-stability     # one claim: grant, reason, command, run
+python -m figures plan --scale decide               # the runs that decide claims on learning
+make decide HOURS=2                                 # go on with them, most claims per hour first
+python -m figures verify --id classes-of-mnist      # repeat the stored runs of one claim
 ```
+
+Networks of the paper's size take too long for `make paper`. The runs that decide its claims on
+learning are a trial of their own: what is trained, at which epochs it is looked at, its seeds and
+when it stops are fixed in `figures/trial/designs.py`; each result is a small file in
+`figures/data/trained` with its commit, seed and machine, and the images that were classified
+correctly, so that two networks are compared image by image. `make paper` takes these numbers where
+a figure at quick scale has none or a larger error, and names their commits. `make decide` can be
+killed at any time; MNIST and Fashion-MNIST are looked for in `RMSIM_DATA`.
 
 `docs/claims.json` has all of them, as `python -m figures claims --json` prints them.
 """
@@ -61,13 +73,14 @@ python -m figures claims --id loss-of-stability     # one claim: grant, reason, 
 
 def reproduce_page(results: Results) -> str:
     """Return the page 'how to reproduce'."""
-    parts = [_INTRODUCTION, f"{RULE}\n", sections_table(results), "\n## Grants\n", grants_table()]
+    parts = [_INTRODUCTION, "\n## Statements of the paper\n", f"{SOURCE}\n"]
+    parts += [statements_table(results), "\n## Rules\n", f"{RULE}\n", sections_table(results)]
+    parts += ["\n## Grants\n", grants_table()]
     for title, claims in SECTIONS.items():
-        judged = [results.judged(claim) for claim in claims]
         parts += [
             f"\n## {title}\n",
             f"```sh\n{commands(claims)}\n```\n",
-            claims_table(judged),
+            claims_table(claims, results),
         ]
     parts += ["\n## Runs\n", runs_table(results)]
     return "\n".join(parts)

@@ -376,6 +376,19 @@ _PAIR: dict[str, Any] = {
 }
 
 
+def pair_settings(jd: float, lam: float) -> dict[str, Any]:
+    """Return the settings of two layers that both see input and label, coupled by `lam`.
+
+    Examples
+    --------
+    >>> round(pair_settings(0.5, 1.0)["kappa_j"], 2)
+    2.4
+    """
+    kappa = 0.9 + float(jd) + float(lam)
+    couplings = {"lam_left": float(lam), "lam_right": float(lam)}
+    return {**_PAIR, **couplings, "jd": jd, "kappa_j": kappa, "kappa_in": kappa}
+
+
 def two_layers(
     point: dict[str, Any], seed: int, device: str | torch.device = "cpu"
 ) -> dict[str, Any]:
@@ -396,7 +409,4 @@ def two_layers_of_many(
 def _pair(point: dict[str, Any]) -> dict[str, Any]:
     """Return the point with the settings of two layers."""
     rest = {name: value for name, value in point.items() if name != "lam"}
-    lam = float(point["lam"])
-    kappa = 0.9 + float(point["jd"]) + lam
-    couplings = {"lam_left": lam, "lam_right": lam, "kappa_j": kappa, "kappa_in": kappa}
-    return {**rest, **_PAIR, **couplings}
+    return {**rest, **pair_settings(point["jd"], point["lam"])}

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure as Picture
 from figures.cli import run
 from figures.engine import making
 from figures.engine.figure import Context, Figure, Scale, swept
-from figures.engine.resuming import partial_results
+from figures.engine.making import partial_results
 from figures.paper import phase_diagram_complete as complete
 from figures.paper.registry import FIGURES
 from rmsim.sweep import Backend, Dask, Local, Serial

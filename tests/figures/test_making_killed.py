@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from figures.engine.resuming import discard_finished, partial_results
+from figures.engine.making import discard_finished, partial_results
 from rmtheory.runtime.files import leftovers, replacing
 from rmtheory.runtime.run_store import RunStore
 from tests.sim.test_sweep import ROOT, evaluated
@@ -93,7 +93,7 @@ def test_the_whole_command_goes_on_after_any_end(tmp_path: Path) -> None:
     # Each point was begun once, but for the two that were in flight at both ends.
     assert sorted(evaluated(log).values()) == [1] * 8 + [3] * 2
     files = {f"{name}.{kind}" for name in NAMES for kind in ("nc", "png", "pdf")}
-    files |= {"report.html", "report.md", "report.json", ".drawn", ".lock"}
+    files |= {"report.html", "report.md", "report.json", "explorer.html", ".drawn", ".lock"}
     assert {path.name for path in out.iterdir()} == files
     assert {path.name for path in (out / ".drawn").iterdir()} == {f"{n}.sha256" for n in NAMES}
 

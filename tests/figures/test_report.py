@@ -23,9 +23,12 @@ from figures.claims import (
     Ours,
     Relation,
     Verdict,
+    grouped,
+    indicative,
     judge,
+    verdict_of,
 )
-from figures.claims.claim import Minus, at
+from figures.claims.claim import STORED, Minus, at
 from figures.cli import run
 from figures.engine import making
 from figures.engine.figure import Context, Figure, Scale
@@ -42,6 +45,8 @@ from figures.report.publishing import (
     reproduce_page,
     with_headline,
 )
+from figures.trial.evidence import Stored
+from figures.trial.runs import Store
 from rmtheory import NotConvergedError
 from rmtheory.explorer.page import page_text
 from rmtheory.runtime import netcdf
@@ -189,7 +194,9 @@ def test_what_was_not_run_is_told_from_what_this_scale_does_not_reach() -> None:
 def test_what_is_granted_beyond_rounding_is_printed(changes: dict[str, object], words: str) -> None:
     claim = _claim(**changes)
     assert claim.granted == words
-    (row,) = claims_table([judge(claim, _number(0.07, 0.0))]).splitlines()[2:]
+    number = judge(claim, _number(0.07, 0.0)).ours
+    assert number is not None
+    (row,) = claims_table([claim], Results({claim.key: number}, {})).splitlines()[2:]
     assert f"0.07 (somewhere{'; ' if words else ''}{words})" in row
     if claim.relation is Relation.SIMILAR:
         with pytest.raises(ValueError, match="grant must be positive"):
@@ -222,7 +229,7 @@ def test_readers_find_dimensions_and_single_coordinates() -> None:
 
 def test_every_claim_is_one_printed_number_with_a_source() -> None:
     assert len({claim.key for claim in CLAIMS}) == len(CLAIMS) > 150
-    known = {figure.data or figure.name for figure in FIGURES.values()}
+    known = {figure.data or figure.name for figure in FIGURES.values()} | STORED
     for claim in CLAIMS:
         assert claim.data in known or claim.read is None, claim.key
         assert claim.slack >= 0
@@ -237,7 +244,8 @@ def test_every_claim_is_one_printed_number_with_a_source() -> None:
 
 
 def test_the_table_of_overlaps_is_whole() -> None:
-    cells = [claim for claim in CLAIMS if claim.key.startswith("qdyn ")]
+    every = [claim for claim in CLAIMS if claim.key.startswith("qdyn ")]
+    cells = [claim for claim in every if ", theory" not in claim.key]
     assert len(cells) == 8 * 3 * 3
     medians = [claim.number for claim in cells if claim.key.endswith("median")]
     assert medians[:4] == [0.930, 0.991, 0.996, 0.975]
@@ -267,7 +275,7 @@ class _Page(HTMLParser):
         if tag == "img":
             self.images.append(given.get("src") or "")
         self.links += [value or "" for name, value in attrs if name in ("href", "src")]
-        if tag not in ("img", "meta", "link"):
+        if tag not in ("img", "input", "meta", "link"):
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -286,7 +294,8 @@ def test_page_holds_everything_and_asks_for_nothing(made: Path) -> None:
     assert len(page.images) == 2
     assert all(image.startswith("data:image/png;base64,") for image in page.images)
     assert all(link.startswith(("data:", "#")) for link in page.links if link != "explorer.html")
-    assert "<script" not in html
+    assert html.count("<script>") == 1  # sorts and filters; nothing is loaded
+    assert "src='http" not in html
     for text in (markdown, re.sub(r"</?(sub|em)>", "", unescape(html))):
         for figure in FIGURES.values():
             assert figure.title in text
@@ -296,7 +305,9 @@ def test_page_holds_everything_and_asks_for_nothing(made: Path) -> None:
     stored = netcdf.load(made / "annealed.nc").attrs
     assert stored["git_commit"][:10] in html
     for claim in CLAIMS:
-        assert claim.data in html
+        assert f"id='claim-{claim.id}'" in html
+        number = report.results.numbers.get(claim.key)
+        assert (number.stored if number and number.stored else claim.data) in html
     again = Results.from_json(numbers)
     assert again == report.results
     assert json.loads(numbers)["runs"]["annealed"]["scale"] == "tiny"
@@ -305,7 +316,7 @@ def test_page_holds_everything_and_asks_for_nothing(made: Path) -> None:
 def test_outdated_data_lend_no_numbers(made: Path, tmp_path: Path) -> None:
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     other = {"annealed": replace(FIGURES["annealed"], version=99)}
-    report = gather(tmp_path, other)
+    report = gather(tmp_path, other, Store(tmp_path / "none"))
     assert report.entries[0].state is State.OUTDATED
     assert report.results.numbers == {}
     (tmp_path / "annealed.nc").write_bytes(b"no netCDF")
@@ -375,7 +386,7 @@ def test_published_runs_say_which_version_made_them(
         copy = tmp_path / file.name
         copy.write_bytes(file.read_bytes())
         monkeypatch.setattr(publishing, name, copy)
-    none = Results({}, {})
+    none = Results.of({}, Stored.of(Store()))  # no figure was made, the store is there
     keys = {run.key for run in before.runs.values()}
     assert publishing.publish(none, keys)[1] == []
     assert (tmp_path / RESULTS.name).read_bytes() == RESULTS.read_bytes()
@@ -407,7 +418,7 @@ def test_every_claim_says_what_it_grants_and_what_decides_it() -> None:
         if claim.read is None:
             assert claim.command == ""
         else:
-            assert claim.command.split()[3] in FIGURES
+            assert claim.command.split()[3] in (*FIGURES, "decide")
     by_id = {claim.id: claim for claim in CLAIMS}
     assert by_id["comparable-mnist-1000"].needs == "dataset = mnist; N = 1000; epochs = 20"
     assert by_id["threshold-of-the-dynamics"].needs == "N ≥ 4000"
@@ -438,7 +449,7 @@ def test_claims_are_listed_and_shown_one_by_one(
     [
         (["claims", "--id", "loss-of-stablity"], "such as loss-of-stability"),
         (["report", "--json"], "json must be an option of the name claims alone"),
-        (["annealed", "--id", "tight-1"], "id must be an option of the name claims alone"),
+        (["annealed", "--id", "tight-1"], "id must be an option of the names claims, plan"),
     ],
 )
 def test_claims_refuse_what_makes_no_sense(
@@ -459,23 +470,49 @@ _BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
 
-#: Counts the images that show something and leaves the answer in the title.
-_COUNT = """<script>addEventListener('load', () => {
+#: Leaves in the title what a reader would see: images, whether anything sticks out to the right,
+#: claims after the filter, and the first row after a click on a heading.
+_LOOK = """<script>addEventListener('load', () => {
   const shown = [...document.images].filter(image => image.complete && image.naturalWidth > 0);
-  document.title = `${shown.length} of ${document.images.length} images`;
+  const root = document.documentElement;
+  const wide = [...document.querySelectorAll('main > *')].filter(
+    part => part.getBoundingClientRect().right > root.clientWidth + 1);
+  const filter = document.getElementById('filter');
+  const count = () => document.getElementById('shown').textContent;
+  const before = count();
+  filter.elements.verdict.value = 'differs';
+  filter.dispatchEvent(new Event('input'));
+  const table = document.querySelector('table.statements');
+  table.querySelector('th button').click();
+  const texts = [...table.tBodies[0].rows].map(row => row.cells[0].textContent.trim());
+  const sorted = texts.every((text, k) => !k || texts[k - 1].localeCompare(
+    text, 'en', {numeric: true}) <= 0);
+  document.title = [shown.length, document.images.length, root.clientWidth, wide.length,
+    root.scrollWidth - root.clientWidth, before, count(), sorted].join('; ');
 });</script>"""
 
 
 @pytest.mark.skipif(_BROWSER is None, reason="no chromium or chrome on this machine")
-def test_the_report_opens_in_a_browser(made: Path, tmp_path: Path) -> None:
-    html, *_ = write(gather(made, FIGURES), made)
+@pytest.mark.parametrize("width", [400, 1400])
+def test_the_report_opens_in_a_browser(made: Path, tmp_path: Path, width: int) -> None:
+    report = gather(made, FIGURES)
+    html, *_ = write(report, made)
+    # A frame of that width: windows of a browser have a least width of their own.
+    inner = html.read_text("utf-8").replace("</body>", f"{_LOOK}</body>")
+    (tmp_path / "inner.html").write_text(inner, "utf-8")
     page = tmp_path / "page.html"
-    page.write_text(html.read_text("utf-8").replace("</body>", f"{_COUNT}</body>"), "utf-8")
+    page.write_text(
+        f"<!doctype html><iframe id='it' src='inner.html' width='{width}' height='900'></iframe>"
+        "<script>addEventListener('load', () => { document.title = "
+        "document.getElementById('it').contentDocument.title; });</script>",
+        "utf-8",
+    )
     answer = subprocess.run(
         [
             str(_BROWSER),
             *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
             *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+            *("--allow-file-access-from-files", "--window-size=1600,1000"),
             f"--user-data-dir={tmp_path / 'profile'}",
             *("--enable-logging=stderr", "--virtual-time-budget=5000", "--dump-dom"),
             page.as_uri(),
@@ -485,5 +522,62 @@ def test_the_report_opens_in_a_browser(made: Path, tmp_path: Path) -> None:
         timeout=180,
         check=True,
     )
-    assert "<title>2 of 2 images</title>" in answer.stdout
+    title = re.search("<title>(.*?)</title>", answer.stdout)
+    assert title, answer.stdout[:2000]
+    shown, images, seen, wide, beyond, every, few, is_sorted = title[1].split("; ")
+    assert (shown, images) == ("2", "2")
+    assert abs(int(seen) - width) < 30
+    assert (wide, beyond) == ("0", "0")
+    assert every == f"{len(CLAIMS)} of {len(CLAIMS)} claims"
+    differing = sum(report.results.judged(claim).verdict is Verdict.DIFFERS for claim in CLAIMS)
+    assert few == f"{differing} of {len(CLAIMS)} claims"
+    assert is_sorted == "true"
     assert "CONSOLE" not in answer.stderr, answer.stderr
+
+
+def test_every_claim_belongs_to_a_statement_of_the_paper() -> None:
+    groups = grouped(CLAIMS)
+    assert all(statement.keys for statement, _ in groups)
+    assert sum(len(claims) for _, claims in groups) == len(CLAIMS)
+    assert 30 <= len(groups) <= 50
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ([0.07, 0.07], "agrees: 2"),
+        ([0.07, 0.2], "differs: 1 of 2"),
+        ([0.2, None], "differs: 1 of 2, 1 open"),
+        ([0.07, None], "open: 1 of 2 decided"),
+        ([None], "open: none of 1 decided"),
+    ],
+)
+def test_statements_stand_and_fall_with_their_claims(
+    values: list[float | None], verdict: str
+) -> None:
+    judged = [Judged(_claim(), None if x is None else Ours(x, 1e-6)) for x in values]
+    assert verdict_of(judged) == verdict
+
+
+def test_indicative_values_decide_nothing() -> None:
+    claim = next(one for one in CLAIMS if one.id == "comparable-mnist-2000")
+    data = xr.Dataset(
+        {
+            name: (("dataset", "n"), [[value]])
+            for name, value in {
+                "accuracy": 0.9,
+                "accuracy_error": 0.01,
+                "mlp_accuracy": 0.95,
+                "mlp_accuracy_error": 0.01,
+            }.items()
+        },
+        {"dataset": ["mnist"], "n": [1000], "epochs": 3},
+    )
+    assert judge(claim, data).ours is None
+    hint = indicative(claim, data)
+    assert hint is not None
+    assert hint.value == pytest.approx(-0.05)
+    assert hint.at == "N = 1000, 3 epochs"
+    # Another data set is no smaller size: nothing is said of it.
+    other = next(one for one in CLAIMS if one.id == "comparable-fashion_mnist-2000")
+    assert indicative(other, data) is None

@@ -1,0 +1,51 @@
+"use strict";
+// Tables sort by a click on a heading, and claims filter by verdict and by words. Without this
+// script the page shows all rows, in the order of the paper.
+for (const table of document.querySelectorAll("table.sortable")) {
+  table.querySelectorAll("thead th").forEach((head, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const body = table.tBodies[0];
+      const up = head.getAttribute("aria-sort") !== "ascending";
+      const key = row => row.cells[column].dataset.key ?? row.cells[column].textContent.trim();
+      const rows = [...body.rows].sort((a, b) =>
+        (up ? 1 : -1) * key(a).localeCompare(key(b), "en", {numeric: true}));
+      for (const other of table.querySelectorAll("th")) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", up ? "ascending" : "descending");
+      body.append(...rows);
+    });
+  });
+}
+const filter = document.getElementById("filter");
+if (filter) {
+  filter.hidden = false;
+  const [chosen, words] = [filter.elements.verdict, filter.elements.words];
+  const apply = () => {
+    const wanted = words.value.trim().toLowerCase();
+    let shown = 0, all = 0;
+    for (const row of document.querySelectorAll("table.claims tbody tr")) {
+      const fits = (!chosen.value || row.dataset.verdict === chosen.value)
+        && row.textContent.toLowerCase().includes(wanted);
+      row.hidden = !fits;
+      all += 1;
+      shown += fits;
+    }
+    for (const details of document.querySelectorAll("details.claims-left"))
+      if (chosen.value || wanted) details.open = true;
+    document.getElementById("shown").textContent = `${shown} of ${all} claims`;
+  };
+  filter.addEventListener("input", apply);
+  filter.addEventListener("submit", event => event.preventDefault());
+  apply();
+}
+// A link to a claim that is folded away opens it.
+const open = () => {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const details = target && target.closest("details");
+  if (details && !details.open) { details.open = true; target.scrollIntoView(); }
+};
+addEventListener("hashchange", open);
+open();

@@ -1,0 +1,500 @@
+"""Which runs decide which claims: everything about them that is fixed before they start.
+
+A :class:`Question` is a set of claims with the runs that decide them, in stages: the runs of a
+stage start only if the claims are not all decided by the stages before it. Seeds, epochs at which
+networks are looked at and the last stage are fixed here; a claim is confirmed or refuted at three
+standard errors (:data:`figures.claims.SIGNIFICANCE`), and one that is open after the last stage
+stays open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from figures.claims.claim import claim_id
+from figures.trial.runs import Classes, Frozen, Linear, Network, Perceptron, Run, Search
+
+
+@dataclass(frozen=True)
+class Question:
+    """Claims, and the runs that decide them.
+
+    Parameters
+    ----------
+    name : str
+        For the plan.
+    data : str
+        Data set that the claims read.
+    claims : tuple of str
+        Their ids.
+    stages : tuple of tuples of runs
+        In order.
+    """
+
+    name: str
+    data: str
+    claims: tuple[str, ...]
+    stages: tuple[tuple[Run, ...], ...]
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All runs, in order."""
+        return tuple(run for stage in self.stages for run in stage)
+
+
+def _question(name: str, data: str, keys: tuple[str, ...], *stages: tuple[Run, ...]) -> Question:
+    return Question(name, data, tuple(map(claim_id, keys)), stages)
+
+
+def _network(preset: str, n: int, seed: int, looks: tuple[int, ...], **settings: Any) -> Network:
+    """Return the network of a preset; `settings` are parameters of the protocol by name."""
+    from rmsim.learning.run_folder import Plan
+
+    return Network(Plan.of_preset(preset, n, seed=seed, **settings), looks)
+
+
+# The central claim: comparable to backpropagation.
+
+#: Data set of the claims -> data set, preset, length of inputs.
+BENCHMARKS = {
+    "mnist": ("mnist", "mnist-sparse", 784),
+    "fashion_mnist": ("fashion-mnist", "fashion-mnist-sparse", 784),
+    "entangled_mnist": ("entangled-mnist", "entangled-mnist-sparse", 100),
+}
+
+#: Widths of the benchmarks (SM-D).
+WIDTHS = (1000, 2000, 3000, 4000, 5000, 6000)
+
+#: Seeds of the benchmarks, one stage each.
+SEEDS = (0, 1, 2, 3)
+
+#: Epochs of network, probe and perceptron; the shorter ones for the first seeds only.
+EPOCHS, SHORTER, SHORTER_SEEDS = 20, 10, 2
+
+#: Rates of Adam besides that of the tables, at which the perceptron beside N = 1000 is tried.
+OTHER_RATES = (0.001, 0.01)
+
+
+def benchmark_network(name: str, n: int, seed: int, **settings: Any) -> Network:
+    """Return the sparse network of a benchmark, with its probe."""
+    from rmsim.learning.run_folder import Plan
+
+    looks = (SHORTER, EPOCHS) if seed < SHORTER_SEEDS else (EPOCHS,)
+    plan = Plan.of_preset(BENCHMARKS[name][1], n, seed=seed, **settings)
+    return Network(plan, looks, probe=True)
+
+
+def benchmark_perceptron(name: str, n: int, seed: int, eta: float | None = None) -> Perceptron:
+    """Return the perceptron with as many parameters as the network of a benchmark.
+
+    Its rate is by default that of the paper's tables, as all numbers of the network are.
+    """
+    from rmsim.learning.baselines import ETA_MLP, core_parameters, matched_width
+
+    dataset, _, inputs = BENCHMARKS[name]
+    width = matched_width(core_parameters(n, inputs, 10), inputs, 10).width
+    rate = ETA_MLP[dataset] if eta is None else eta
+    return Perceptron(dataset, width, rate, seed, (SHORTER, EPOCHS))
+
+
+def linear_classifier() -> Linear:
+    """Return the softmax classifier on the inputs of Entangled MNIST."""
+    return Linear("entangled-mnist", 0, (EPOCHS,))
+
+
+def classes(name: str) -> Classes:
+    """Return the count of the classes of a data set."""
+    return Classes(BENCHMARKS[name][0])
+
+
+def _class_counts() -> Question:
+    names = ("mnist", "fashion_mnist")
+    keys = tuple(f"classes of {name}" for name in names)
+    return _question(
+        "classes", "performance_benchmarks", keys, tuple(classes(name) for name in names)
+    )
+
+
+def _benchmarks() -> list[Question]:
+    return [
+        _question(
+            f"{name}, N = {n}",
+            "performance_benchmarks",
+            (f"comparable {name} {n}",),
+            *(
+                (benchmark_network(name, n, seed), benchmark_perceptron(name, n, seed))
+                for seed in SEEDS
+            ),
+        )
+        for n in WIDTHS
+        for name in BENCHMARKS
+    ]
+
+
+def _linear() -> Question:
+    seeds = [benchmark_perceptron("entangled_mnist", 1000, seed) for seed in SEEDS]
+    return _question(
+        "linear classifier",
+        "performance_benchmarks",
+        ("linear classifier",),
+        *((linear_classifier(), one) for one in seeds),
+    )
+
+
+# The table of overlaps.
+
+#: J_D, lambda_x, lambda_y of the rows.
+ROWS = tuple((jd, lx, ly) for jd in (0.5, 0.0) for lx in (5.0, 2.0) for ly in (0.9, 0.5))
+
+#: Without self-coupling phases do not converge: after so many sweeps they are stopped.
+CAP = 20
+
+#: Training samples on which the overlaps are measured.
+WATCHED = 2000
+
+#: Seeds of trained networks, one stage each, and of those that are measured at initialisation.
+OVERLAP_SEEDS = (0, 1, 2)
+INITIAL_SEEDS = ((0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11))
+
+
+def overlap_network(
+    row: tuple[float, float, float], seed: int, looks: tuple[int, ...], cap: int = CAP
+) -> Network:
+    """Return a network of the table of overlaps."""
+    from rmsim.learning.run_folder import Plan
+
+    jd, lambda_x, lambda_y = row
+    settings: dict[str, Any] = {"jd": jd, "lambda_x": lambda_x, "lambda_y": lambda_y}
+    if jd == 0:
+        settings |= {"clamped": cap, "free": cap}
+    return Network(Plan.of_preset("overlaps", 1600, seed=seed, **settings), looks, watched=WATCHED)
+
+
+def _initial_overlaps() -> list[Question]:
+    questions = []
+    for row in ROWS:
+        text = " ".join(f"{value:.1f}" for value in row)
+        keys = [f"qdyn {text} 0 {part}" for part in ("median", "lower end", "upper end")]
+        if row == ROWS[0]:
+            keys += [f"5-95 % of qdyn {level}" for level in ("q05", "q95")]
+        stages = (
+            tuple(overlap_network(row, seed, (0,)) for seed in seeds) for seeds in INITIAL_SEEDS
+        )
+        name = f"q_dyn {text}, initialisation"
+        questions.append(_question(name, "qdyn_table", tuple(keys), *stages))
+    return questions
+
+
+def _overlaps(epoch: int, looks: tuple[int, ...]) -> list[Question]:
+    questions = []
+    for row in ROWS:
+        text = " ".join(f"{value:.1f}" for value in row)
+        keys = [f"qdyn {text} {epoch} {part}" for part in ("median", "lower end", "upper end")]
+        if epoch == 1:
+            keys.append(f"stabler {text}")
+        if epoch == 1 and row == ROWS[0]:
+            keys += [f"iterations of the {phase} phase" for phase in ("clamped", "free")]
+        if epoch == 20 and (row == ROWS[0] or row[0] == 0):
+            keys += [f"accuracy {part} {text}" for part in ("training", "test")]
+        stages = ((overlap_network(row, seed, looks),) for seed in OVERLAP_SEEDS)
+        questions.append(_question(f"q_dyn {text}, {epoch}", "qdyn_table", tuple(keys), *stages))
+    return questions
+
+
+# One layer of N neurons that learns Entangled MNIST: all figures look at these networks.
+
+RULES = ("asym", "sym0", "sym1", "sym2")
+SCHEMES = ("full", "approximate")
+
+#: Of all dense networks.
+DENSE_SEEDS = (0, 1, 2)
+
+#: Sizes of the symmetric rules: the paper gives none.
+RULES_N, RULES_EPOCHS = 400, 20
+
+#: Epochs of the role of J_D (SM-G) and of feature learning (SM-D).
+ROLE_EPOCHS, FEATURE_EPOCHS = 100, 200
+
+#: Epochs at which a network is looked at that learns for so long.
+_DENSE_LOOKS = {20: (0, 20), 100: (0, 1, 20, 30, 50, 100), 200: (0, 1, 20, 30, 50, 100, 200)}
+
+
+def dense_network(n: int, seed: int, epochs: int, **settings: Any) -> Network:
+    """Return a dense network of the table of the role of J_D, J_D = 0.5 by default.
+
+    With these settings it is that of feature learning, of the landscape at lambda_x = 5, of the
+    preset entangled-mnist-dense and of the rule asym, too.
+    """
+    given = {"jd": 0.5, **settings}
+    return _network("role-of-jd", n, seed, _DENSE_LOOKS[epochs], **given)
+
+
+def rules_network(rule: str, scheme: str, jd: float, seed: int) -> Network:
+    """Return a network of the symmetric rules."""
+    return dense_network(RULES_N, seed, RULES_EPOCHS, symmetry=rule, scheme=scheme, jd=jd)
+
+
+def _rules() -> list[Question]:
+    questions = []
+    for scheme in SCHEMES:
+        keys = [f"boost {rule} {scheme}" for rule in RULES]
+        keys += [f"symmetry {rule} {scheme} {jd:g}" for jd in (0.5, 0.0) for rule in RULES[1:]]
+        if scheme == "full":
+            keys += [f"symmetry preserved by {rule}" for rule in RULES[2:]]
+        stages = (
+            tuple(rules_network(rule, scheme, jd, seed) for jd in (0.5, 0.0) for rule in RULES)
+            for seed in DENSE_SEEDS
+        )
+        name = f"symmetric rules, {scheme}"
+        questions.append(_question(name, "symmetric_rules", tuple(keys), *stages))
+    return questions
+
+
+def role_network(scheme: str, n: int, jd: float, seed: int) -> Network:
+    """Return a network of the role of J_D, or of the comparison of the schemes."""
+    return dense_network(n, seed, ROLE_EPOCHS, scheme=scheme, jd=jd)
+
+
+def _roles() -> list[Question]:
+    def networks(*cells: tuple[str, int, float]) -> list[tuple[Run, ...]]:
+        return [tuple(role_network(*cell, seed) for cell in cells) for seed in DENSE_SEEDS]
+
+    full = SCHEMES[0]
+    parts = ("training", "test")
+    questions = [
+        _question(
+            "schemes, N = 400",
+            "self_coupling",
+            (
+                *(f"approximate scheme, narrow, {part}" for part in parts),
+                "approximate scheme learns",
+                "approximate scheme, weak self-coupling",
+            ),
+            *networks(*((scheme, 400, jd) for scheme in SCHEMES for jd in (0.5, 0.1))),
+        )
+    ]
+    for n in (1600, 3200):
+        keys = tuple(f"approximate scheme, {n}, {part}" for part in parts)
+        cells = ((scheme, n, 0.5) for scheme in SCHEMES)
+        questions.append(_question(f"schemes, N = {n}", "self_coupling", keys, *networks(*cells)))
+    questions.append(
+        _question(
+            "role of J_D",
+            "self_coupling",
+            (
+                "guessing without self-coupling",
+                "optimum in jd from above",
+                "optimum in jd from below",
+                "larger models benefit more",
+                "width helps",
+                "width helps training more",
+                "width broadens the range",
+            ),
+            *networks(*((full, n, jd) for n in (100, 1600) for jd in (0.05, 0.2, 0.5, 0.9))),
+        )
+    )
+    return questions
+
+
+#: Widths of feature learning (SM-D).
+FEATURE_WIDTHS = (100, 200, 400, 800, 1600, 3200)
+
+
+def feature_runs(model: str, n: int, seed: int) -> Run:
+    """Return ours, random features or the reservoir, with N features."""
+    from rmsim.learning.run_folder import Plan
+
+    if model == "ours":
+        return dense_network(n, seed, FEATURE_EPOCHS)
+    plan = Plan.of_preset(model.replace("_", "-"), n, seed=seed)
+    return Frozen(plan, (100, FEATURE_EPOCHS))
+
+
+def _features() -> list[Question]:
+    return [
+        _question(
+            f"features against {baseline.replace('_', ' ')}",
+            "feature_learning",
+            tuple(
+                f"{start}features {part} {baseline}"
+                for start in ("", "narrow ")
+                for part in ("training", "test")
+            ),
+            *(
+                tuple(
+                    feature_runs(model, n, seed)
+                    for n in FEATURE_WIDTHS
+                    for model in ("ours", baseline)
+                )
+                for seed in DENSE_SEEDS
+            ),
+        )
+        for baseline in ("random_features", "reservoir")
+    ]
+
+
+# Two coupled layers.
+
+PAIR_N, PAIR_EPOCHS = 400, 20
+
+#: Coarse curves: the other coupling is 0.
+PAIR_JD = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7)
+PAIR_LAM = (0.0, 0.5, 1.0, 2.0, 3.5, 5.0)
+
+
+def pair_network(jd: float, lam: float, seed: int) -> Network:
+    """Return two layers that both see input and label (main text, duality of J_D and lambda)."""
+    from rmsim.learning.run_folder import Plan
+    from rmsim.studies.trained_networks import pair_settings
+
+    plan = Plan.of_preset("role-of-jd", PAIR_N, seed=seed, **pair_settings(jd, lam))
+    return Network(plan, (PAIR_EPOCHS,))
+
+
+def _duality() -> list[Question]:
+    ends = ((0.0, 0.0), (0.5, 0.0), (0.0, 5.0))
+    curve = tuple(
+        cell
+        for cell in (*((jd, 0.0) for jd in PAIR_JD), *((0.0, lam) for lam in PAIR_LAM[1:]))
+        if cell not in ends
+    )
+
+    def stages(cells: tuple[tuple[float, float], ...]) -> list[tuple[Run, ...]]:
+        return [tuple(pair_network(*cell, seed) for cell in cells) for seed in DENSE_SEEDS]
+
+    first = ("duality without jd", "duality without lam", "duality in jd", "duality in lam")
+    sudden = ("sudden in jd", "sudden in lam")
+    return [
+        _question("duality, ends", "jd_lambda_duality", first, *stages(ends)),
+        _question("duality, curves", "jd_lambda_duality", sudden, *stages((*ends, *curve))),
+    ]
+
+
+# Spot checks at N = 400, 20 epochs: variants of one network.
+
+SPOT_N, SPOT_EPOCHS = 400, 20
+
+#: lambda_x, and the values of J_D and lambda_y that are tried at each.
+SPOT_LAMBDA_X = (2.0, 5.0, 6.0)
+SPOT_JD = (0.3, 0.5, 0.8)
+SPOT_LAMBDA_Y = (0.5, 0.9, 1.3)
+
+#: Rate of W_back where it learns: that of W_in.
+ETA_BACK = 0.03
+
+#: 'J_D -> infinity'.
+STRONG = 10.0
+
+
+def spot_network(seed: int, **settings: Any) -> Network:
+    """Return the dense network of the spot checks with other settings."""
+    return dense_network(SPOT_N, seed, SPOT_EPOCHS, **settings)
+
+
+def offline_network(seed: int) -> Network:
+    """Return the same network, whose readout is learnt a second time, offline."""
+    return replace(spot_network(seed), looks=(SPOT_EPOCHS,), offline=True)
+
+
+def spot_random(seed: int) -> Frozen:
+    """Return random features of the same width, whose readout learns at the rate of ours."""
+    from rmsim.learning.run_folder import Plan
+
+    plan = Plan.of_preset("random-features", SPOT_N, seed=seed, eta_out=0.1)
+    return Frozen(plan, (SPOT_EPOCHS,))
+
+
+def _spots() -> list[Question]:
+    grid = [
+        {"lambda_x": lx, "jd": jd, "lambda_y": ly}
+        for lx in SPOT_LAMBDA_X
+        for jd in SPOT_JD
+        for ly in SPOT_LAMBDA_Y
+    ]
+    return [
+        _question(
+            "W_back learns",
+            "spot_checks",
+            ("feedback that learns",),
+            *((spot_network(s), spot_network(s, eta_back=ETA_BACK)) for s in DENSE_SEEDS),
+        ),
+        _question(
+            "J_D = 10 against random features",
+            "spot_checks",
+            ("strong self-coupling",),
+            *((spot_network(s, jd=STRONG), spot_random(s)) for s in DENSE_SEEDS),
+        ),
+        _question(
+            "readout learnt offline",
+            "spot_checks",
+            ("offline readout",),
+            *((offline_network(s),) for s in DENSE_SEEDS),
+        ),
+        _question(
+            "range of lambda_x",
+            "spot_checks",
+            ("range of lambda_x", "optimal jd depends on lambda_x", "robust lambda_x"),
+            *(tuple(spot_network(s, **cell) for cell in grid) for s in DENSE_SEEDS),
+        ),
+    ]
+
+
+# Networks without input.
+
+#: N, J_D, samples of a stage.
+UNREACHABLE = (1000, 0.2, 50)
+REACHABLE = (4000, 0.8, 20)
+REINFORCED = (4000, 0.35, 10)
+SWEEPS = 1000
+
+#: Iterations of reinforced BP until r = 0.95, where its schedule ends.
+ITERATIONS = 298
+
+
+def search(cell: tuple[int, float, int], seed: int, method: str = "dynamics") -> Search:
+    """Return networks that a method is to bring to a fixed point; rBP with dr = 0.01."""
+    n, jd, samples = cell
+    return Search(method, n, jd, samples, SWEEPS if method == "dynamics" else ITERATIONS, seed)
+
+
+def _searches() -> list[Question]:
+    cells = (
+        ("unreachable at small jd", "searches", UNREACHABLE, "dynamics"),
+        ("success at 0.8", "dynamics_threshold", REACHABLE, "dynamics"),
+        ("rbp at 0.35", "thresholds", REINFORCED, "rbp"),
+    )
+    return [
+        _question(key, data, (key,), *((search(cell, seed, method),) for seed in SEEDS))
+        for key, data, cell, method in cells
+    ]
+
+
+def questions() -> list[Question]:
+    """Return all questions; those before others of the same value are answered first."""
+    return [
+        _class_counts(),
+        _linear(),
+        *_searches(),
+        *_benchmarks(),
+        *_initial_overlaps(),
+        *_overlaps(1, (0, 1)),
+        *_rules(),
+        *_spots(),
+        *_duality(),
+        *_roles(),
+        *_overlaps(20, (0, 1, 20)),
+        *_features(),
+    ]
+
+
+@cache
+def decided_by_runs() -> frozenset[str]:
+    """Return the ids of the claims that runs of the trial decide."""
+    return frozenset(claim for question in questions() for claim in question.claims)
+
+
+def variants() -> list[Run]:
+    """Return runs that decide no claim, and say what moves the central one: rates, data sets."""
+    return [benchmark_perceptron(name, 1000, 0, eta) for name in BENCHMARKS for eta in OTHER_RATES]

@@ -1,0 +1,451 @@
+"""Hold the trial: which run is next, what it costs on this machine, and whether it can be repeated.
+
+The value of a stage of a question is the number of its claims that are still open over the cost
+of the runs that it lacks; the stage with the highest value is run next. A run that is killed goes
+on from its last checkpoint; results are stored one by one.
+
+What a run costs on this machine: CPU-seconds, from runs stored here or a short calibration.
+
+A run of the same kind and size that this machine has stored says it best. Otherwise a piece of the
+run is timed: some batches of its epoch, after a first round that compiles, and inference on some
+samples; the rest follows by the number of batches, epochs and looks.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from figures.claims import CLAIMS, Judged, Verdict
+from figures.engine.figure import ROOT
+from figures.trial import designs
+from figures.trial.designs import Question
+from figures.trial.evidence import Stored
+from figures.trial.runs import (
+    Classes,
+    Frozen,
+    Linear,
+    Network,
+    Perceptron,
+    Result,
+    Run,
+    Search,
+    Store,
+    machine,
+    merged,
+    perform,
+    unpack,
+)
+from rmtheory.base import checks
+from rmtheory.base.errors import InvalidInputError, RMError, UnreadableDataError
+from rmtheory.base.wording import counted
+from rmtheory.runtime.provenance import parameters_hash
+from rmtheory.runtime.run_store import RunStore
+
+#: Where killed runs leave what they have.
+WORK = ROOT / "figures" / "out" / ".trial"
+
+_DECIDED = (Verdict.AGREES, Verdict.DIFFERS, Verdict.RECONSTRUCTED)
+
+_BY_ID = {claim.id: claim for claim in CLAIMS}
+
+
+def judged(claim: str, stored: Stored) -> Judged:
+    """Return the verdict of the stored runs alone on the claim with this id."""
+    known = _BY_ID[claim]
+    return Judged(known, stored.number(known))
+
+
+@dataclass(frozen=True)
+class Step:
+    """A stage of a question, with what it lacks.
+
+    Parameters
+    ----------
+    question : Question
+        What it is about.
+    stage : int
+        Its number, from 0.
+    missing : tuple of runs
+        What has to be run.
+    open : tuple of str
+        Claims that the stages before it have not decided.
+    cost : float
+        CPU-seconds of what is missing on this machine.
+    """
+
+    question: Question
+    stage: int
+    missing: tuple[Run, ...]
+    open: tuple[str, ...]
+    cost: float
+
+    @property
+    def value(self) -> float:
+        """Open claims per core-hour."""
+        return 3600 * len(self.open) / self.cost if self.cost else math.inf
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The questions, the store, and where the work is done."""
+
+    store: Store = field(default_factory=Store)
+    work: Path = WORK
+    questions: tuple[Question, ...] = field(default_factory=lambda: tuple(designs.questions()))
+
+    def steps(self, costs: Costs) -> list[Step]:
+        """Return the next stage of every question that is not answered, highest value first."""
+        stored = Stored.of(self.store)
+        steps = []
+        for question in self.questions:
+            step = self._step(question, stored, costs)
+            if step is not None:
+                steps.append(step)
+        return sorted(steps, key=lambda step: -step.value)  # stable: order of the questions
+
+    def _step(self, question: Question, stored: Stored, costs: Costs) -> Step | None:
+        for stage, runs in enumerate(question.stages):
+            missing = tuple(run for run in runs if not _covers(stored, run))
+            if missing:
+                open_claims = self._open(question, stored)
+                if not open_claims and stage:
+                    return None
+                cost = sum(costs.of(run) for run in missing)
+                return Step(question, stage, missing, open_claims, cost)
+        return None
+
+    def _open(self, question: Question, stored: Stored) -> tuple[str, ...]:
+        return tuple(
+            claim for claim in question.claims if judged(claim, stored).verdict not in _DECIDED
+        )
+
+    def hold(
+        self,
+        hours: float,
+        say: Callable[[str], None] = lambda sentence: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> Iterator[Result]:
+        """Run what is next for at most `hours`, and give the results as they are stored.
+
+        A run that would end later than that is not begun.
+        """
+        end = clock() + 3600 * checked_hours(hours)
+        costs = Costs.of_machine(self.store, self.work)
+        failed: set[str] = set()
+        with RunStore(self.work).at_work():
+            while True:
+                step = self._next(costs, end - clock(), failed)
+                if step is None:
+                    return
+                for run in step.missing:
+                    if clock() + costs.of(run) > end:
+                        break
+                    say(
+                        f"{step.question.name}, stage {step.stage + 1} of "
+                        f"{len(step.question.stages)}: {run.title}, about {costs.of(run):.0f} s"
+                    )
+                    try:
+                        yield self.run(run)
+                    except RMError as problem:
+                        failed.add(run.key)
+                        say(f"{run.title} failed: {problem}")
+                        break
+
+    def _next(self, costs: Costs, left: float, failed: set[str]) -> Step | None:
+        """Return the step of highest value of which at least one run fits into the time left."""
+        for step in self.steps(costs):
+            ready = [run for run in step.missing if run.key not in failed]
+            if ready and costs.of(ready[0]) <= left:
+                return replace(step, missing=tuple(ready))
+        return None
+
+    def run(self, run: Run) -> Result:
+        """Execute a run, with all epochs at which a question looks at it, and store its result."""
+        wanted = self._in_full(run)
+        folder = self.work / wanted.key[:16]
+        folder.mkdir(parents=True, exist_ok=True)
+        result = self.store.add(wanted, *perform(wanted, folder))
+        shutil.rmtree(folder, ignore_errors=True)
+        return result
+
+    def _in_full(self, run: Run) -> Run:
+        """Return `run` with the looks of other questions that it passes on its way."""
+        last = run.looks[-1]
+        same = [
+            replace(other, looks=looks)
+            for question in self.questions
+            for other in question.runs
+            if other.key == run.key and (looks := tuple(e for e in other.looks if e <= last))
+        ]
+        return merged([run, *same])[0]
+
+    def about(self, claim: str) -> Trial:
+        """Return the trial of one claim alone, by its id.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such claim, or no runs decide it.
+        """
+        from difflib import get_close_matches
+
+        if claim not in _BY_ID:
+            near = get_close_matches(claim, _BY_ID, 3, 0.3)
+            such = f", such as {', '.join(near)}" if near else ""
+            allowed = f"an id that 'python -m figures claims' lists{such}"
+            raise InvalidInputError("id", claim, allowed)
+        chosen = tuple(one for one in self.questions if claim in one.claims)
+        if not chosen:
+            command = _BY_ID[claim].command or "no command of ours"
+            allowed = f"a claim that runs of the trial decide; this one: {command}"
+            raise InvalidInputError("id", claim, allowed)
+        return replace(self, questions=chosen)
+
+    def verify(self) -> Iterator[Comparison]:
+        """Repeat the stored runs one by one, and compare."""
+        runs = all_runs(self.questions)
+        there = [(run, held) for run in runs if (held := self.store.get(run)) is not None]
+        if not there:
+            name = ", ".join(question.name for question in self.questions)
+            raise InvalidInputError("id", name, "a claim with stored runs: 'make decide' first")
+        for run, result in there:
+            looks = tuple(epoch for epoch in run.looks if epoch in result.looks)
+            yield compare(replace(run, looks=looks), result)
+
+    def plan(self) -> Iterator[str]:
+        """Give the plan line by line: every run, its cost here, what is done and what is left."""
+        costs = Costs.of_machine(self.store, self.work)
+        stored = Stored.of(self.store)
+        done = left = 0.0
+        seen: set[str] = set()
+        order = {step.question.name: step.value for step in self.steps(costs)}
+        for question in sorted(self.questions, key=lambda one: -order.get(one.name, -1.0)):
+            still = self._open(question, stored)
+            state = f"{len(still)} of {counted(len(question.claims), 'claim')} open"
+            value = order.get(question.name)
+            worth = "" if value is None else f", {value:.2g} per core-hour"
+            yield f"{question.name} ({question.data}): {state}{worth}"
+            for stage, runs in enumerate(question.stages, 1):
+                for run in runs:
+                    held = _covers(stored, run)
+                    cost = costs.of(run)
+                    if run.key not in seen and math.isfinite(cost):
+                        seen.add(run.key)
+                        done, left = (done + cost, left) if held else (done, left + cost)
+                    mark = "done" if held else "left" if still else "not needed"
+                    looks = ", ".join(map(str, run.looks))
+                    price = f"{cost:8.0f} s" if math.isfinite(cost) else "no data here"
+                    yield f"  {stage} {mark:10} {price}  {run.title}, epochs {looks}"
+        yield (
+            f"{done / 3600:.1f} core-hours done, {left / 3600:.1f} left on this machine if every "
+            f"stage is needed; {self.summary()}"
+        )
+
+    def summary(self) -> str:
+        """Say how many claims are decided by stored runs."""
+        stored = Stored.of(self.store)
+        claims = dict.fromkeys(claim for one in self.questions for claim in one.claims)
+        decided = sum(judged(claim, stored).verdict in _DECIDED for claim in claims)
+        return f"{decided} of {counted(len(claims), 'claim')} decided"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A run that was repeated.
+
+    Parameters
+    ----------
+    title : str
+        Of the run.
+    identical : bool
+        Whether all looks are the same to the bit.
+    same_machine : bool
+        Whether processor and threads are those of the stored run, so that they have to be.
+    largest : float
+        Largest difference of accuracies in units of its error.
+    cpu_seconds : float
+        Of the repetition.
+    """
+
+    title: str
+    identical: bool
+    same_machine: bool
+    largest: float
+    cpu_seconds: float
+
+    @property
+    def passed(self) -> bool:
+        """Identical, or on another machine within three errors."""
+        return self.identical or (not self.same_machine and self.largest <= 3.0)
+
+
+def compare(run: Run, result: Result) -> Comparison:
+    """Repeat `run` and compare with the stored result, image by image."""
+    from figures.trial.runs import machine
+
+    data, looks, seconds = perform(run)
+    here = machine()
+    same = all(result.provenance.get(name) == value for name, value in here.items())
+    identical = data == result.data
+    largest = 0.0
+    for epoch, row in looks.items():
+        stored = result.looks[epoch]
+        identical &= stored == row
+        for name in row:
+            if name.endswith("_correct"):
+                gap = unpack(row[name]).astype(float) - unpack(stored[name])
+                # One image at least: without any change the deviation vanishes.
+                error = max(float(gap.std()) / math.sqrt(len(gap)), 1 / len(gap))
+                largest = max(largest, abs(float(gap.mean())) / error)
+    return Comparison(run.title, identical, same, largest, seconds)
+
+
+def checked_hours(hours: object) -> float:
+    """Return a number of hours above 0."""
+    value = float(checks.exact_real("hours", hours))
+    if not 0 < value <= 10_000:
+        raise InvalidInputError("hours", hours, "above 0 and at most 10000")
+    return value
+
+
+def _covers(stored: Stored, run: Run) -> bool:
+    held = stored.results.get(run.key)
+    return held is not None and held.covers(run)
+
+
+def all_runs(questions: Sequence[Question]) -> list[Run]:
+    """Return every run of the trial once, with all epochs at which it is looked at."""
+    return merged([run for question in questions for run in question.runs])
+
+
+#: Samples of the piece that is timed.
+_PIECE = 320
+
+_FILE = "calibration.json"
+
+
+def size_key(run: Run) -> str:
+    """Return a hash of all that a cost depends on: the run without its seed."""
+    return _size(run.identity, run.looks[-1])
+
+
+def _size(identity: Mapping[str, Any], last: int) -> str:
+    parts = {name: value for name, value in identity.items() if name != "seed"}
+    if "plan" in parts:
+        parts["plan"] = {name: value for name, value in parts["plan"].items() if name != "seed"}
+    # A network that does not learn costs its looks alone.
+    return parameters_hash({**parts, "learns": last > 0})
+
+
+@dataclass
+class Costs:
+    """Costs that are known: hash of the size -> CPU-seconds of an epoch, and of the looks."""
+
+    known: dict[str, float] = field(default_factory=dict)
+    file: Path | None = None
+    calibrate: bool = True
+
+    @classmethod
+    def of_machine(cls, store: Store, work: Path, *, calibrate: bool = True) -> Costs:
+        """Return what this machine's stored runs and earlier calibrations say."""
+        here = machine()["machine"]
+        known = _load(work, here)
+        for result in store.results():
+            if result.machine == here:
+                last = max(result.looks)
+                known[_size(result.identity, last)] = result.cpu_seconds / (last or 1)
+        return cls(known, work / _FILE, calibrate)
+
+    def of(self, run: Run) -> float:
+        """Return the CPU-seconds of `run`; infinity if its data are not on this machine."""
+        key = size_key(run)
+        if key not in self.known:
+            if not self.calibrate:
+                return math.nan
+            self.known[key] = seconds_per_epoch(run)
+            self._save()
+        return self.known[key] * (run.looks[-1] or 1)
+
+    def _save(self) -> None:
+        if self.file is None:
+            return
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        finite = {key: value for key, value in self.known.items() if math.isfinite(value)}
+        content = {"machine": machine()["machine"], "seconds": finite}
+        RunStore(self.file.parent).save(self.file.name, content)
+
+
+def _load(work: Path, here: str) -> dict[str, float]:
+    try:
+        held = RunStore(work).load(_FILE)
+    except (FileNotFoundError, UnreadableDataError):
+        return {}
+    if held.get("machine") != here or not isinstance(held.get("seconds"), dict):
+        return {}
+    return {str(key): float(value) for key, value in held["seconds"].items()}
+
+
+def seconds_per_epoch(run: Run) -> float:
+    """Time a piece of `run`; return the CPU-seconds of an epoch, looks included."""
+    from rmsim.data import load
+
+    if isinstance(run, Search):
+        few = replace(run, samples=2)
+        few.execute(None)  # compiles
+        return _timed(lambda: few.execute(None)) * run.samples / 2
+    try:
+        whole = load(run.dataset, download=False)
+    except RMError:
+        return math.inf
+    samples, tested = len(whole.train), len(whole.test)
+    piece = whole.first(min(_PIECE, samples), min(_PIECE, tested))
+    factor = samples / len(piece.train)
+    if isinstance(run, Network):
+        return _network(run, piece, factor, tested)
+    if isinstance(run, Classes):
+        return _timed(lambda: run.execute(whole))
+    if isinstance(run, Perceptron):
+        short: Run = Perceptron(run.dataset, run.width, run.eta, 0, (1,), run.batch)
+    elif isinstance(run, Frozen):
+        short = Frozen(run.plan, (1,))
+    else:
+        short = Linear(run.dataset, 0, (1,), run.eta, run.batch)
+    short.execute(piece)
+    spent = _timed(lambda: short.execute(piece))
+    return spent * factor
+
+
+def _network(run: Network, piece: Any, factor: float, tested: int) -> float:
+    from rmsim.learning import infer, initialise
+    from rmsim.learning.protocol import learning_of, run_epochs
+
+    parameters = run.plan.parameters
+    begun = time.process_time()
+    state = initialise(parameters, piece.width, piece.classes, 0)
+    start = time.process_time() - begun
+    inputs, labels = piece.train.tensors(state.dtype)
+    learn = learning_of(parameters, inputs, labels, 0)
+    infer(parameters, state, inputs)  # compiles
+    inference = _timed(lambda: infer(parameters, state, inputs)) / len(piece.train)
+    again = 70_000 if run.probe or run.offline else 0
+    looks = inference * (2 * tested + 2 * run.watched + again) * len(run.looks)
+    if run.looks[-1] == 0:
+        return start + looks
+    for _ in run_epochs(learn, state, 0, 1):  # compiles
+        pass
+    epoch = factor * _timed(lambda: list(run_epochs(learn, state, 0, 1)))
+    looks /= run.looks[-1]
+    # A probe has as many epochs as the network; a product of a batch with 10 outputs is cheap.
+    return epoch + looks
+
+
+def _timed(work: Any) -> float:
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun

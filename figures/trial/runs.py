@@ -1,0 +1,803 @@
+r"""What is trained for the trial, and what is measured of it.
+
+A run is one of
+
+* :class:`Network`: a network that learns, of a plan (:class:`rmsim.learning.run_folder.Plan`);
+* :class:`Perceptron`: the binarised perceptron with two hidden layers (paper, SM-D);
+* :class:`Frozen`: the readout of a network that does not learn; its states are computed once;
+* :class:`Linear`: a softmax classifier on the inputs themselves;
+* :class:`Classes`: the samples of each class, counted;
+* :class:`Search`: networks without input that an algorithm brings to a fixed point.
+
+The key of a run is a hash of what is trained, without the epochs at which it is looked at: figures
+that look at one network at different epochs share it. The same key and the same kind of machine
+give the same numbers.
+
+Of every look the images of the test set that are classified correctly are stored, one bit each, so
+that two runs are compared image by image (McNemar): of the difference of accuracies on the same
+n images the variance is that of :math:`c_i - c'_i \in \{-1, 0, 1\}` over n, and not the sum of two
+binomial ones.
+
+Results of runs: one small file each, with where it comes from, in figures/data/trained.
+
+A file is written whole or not at all, ends with a checksum, and is refused if it was cut off or
+altered, if its name is not that of what it says it holds, or if another version of the training
+made it. Weights are not stored: :func:`figures.trial.runner.verify` trains again and compares.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import platform
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from figures.engine.figure import ROOT
+from rmtheory.base.errors import InvalidInputError, UnreadableDataError
+from rmtheory.runtime.provenance import attributes, parameters_hash
+from rmtheory.runtime.run_store import RunStore
+from rmtheory.runtime.untrusted import MALFORMED
+
+if TYPE_CHECKING:  # torch is needed by runs only, not by those who read their results
+    from rmsim.data import Dataset, Samples
+    from rmsim.learning import State
+    from rmsim.learning.readout import Features
+    from rmsim.learning.run_folder import Plan
+
+#: To be raised when training gives other numbers, beyond rounding: stored results are refused then.
+VERSION = 1
+
+Bits = NDArray[np.bool_]
+
+#: Epoch -> what is measured then, as JSON values.
+Looks = dict[int, dict[str, Any]]
+
+#: Called after an epoch, with the number of epochs done.
+Follow = Callable[[int], None]
+
+
+def silent(epoch: int) -> None:
+    """Report nothing."""
+
+
+def pack(correct: Bits) -> dict[str, Any]:
+    """Return bits as JSON values.
+
+    Examples
+    --------
+    >>> unpack(pack(np.array([True, False, True]))).tolist()
+    [True, False, True]
+    """
+    packed = zlib.compress(np.packbits(correct).tobytes(), 9)
+    return {"count": len(correct), "bits": base64.b64encode(packed).decode()}
+
+
+def unpack(stored: Mapping[str, Any]) -> Bits:
+    """Return the bits that :func:`pack` wrote."""
+    try:
+        count = int(stored["count"])
+        unpacker = zlib.decompressobj()
+        size = -(-count // 8)
+        raw = unpacker.decompress(base64.b64decode(stored["bits"], validate=True), size + 1)
+        bits = np.unpackbits(np.frombuffer(raw, np.uint8), count=count)
+    except (KeyError, TypeError, ValueError, zlib.error) as problem:
+        raise UnreadableDataError(f"not the bits of a run: {problem}") from None
+    if len(raw) != size:
+        raise UnreadableDataError(f"{len(raw)} bytes do not hold {count} bits")
+    return bits.astype(bool)
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network that learns.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is trained.
+    looks : tuple of int
+        Epochs at which it is measured, increasing; 0 is the initialisation.
+    probe : bool
+        Whether a softmax probe is trained at each look, for as many epochs as the network was.
+    watched : int
+        Training samples on which the two phases are measured.
+    settle : int
+        If not 0, phases of up to so many sweeps are tried too: the share of samples that reach no
+        fixed point.
+    offline : bool
+        Whether the readout is learnt again at each look, by the same rule and for as many epochs,
+        on the states that the network then has.
+    """
+
+    plan: Plan
+    looks: tuple[int, ...]
+    probe: bool = False
+    watched: int = 400
+    settle: int = 0
+    offline: bool = False
+
+    kind: ClassVar[str] = "network"
+
+    def __post_init__(self) -> None:
+        demand_increasing(self.looks)
+
+    @property
+    def dataset(self) -> str:
+        """Name of the data set."""
+        return self.plan.dataset
+
+    @property
+    def title(self) -> str:
+        """For the name of the file."""
+        couplings = self.plan.parameters.couplings
+        return f"{self.plan.preset}_n{couplings.n}_jd{couplings.jd:g}_s{self.plan.seed}"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What is trained and how it is measured, without the epochs, as JSON values."""
+        plan = self.plan.to_dict()
+        del plan["preset"]  # presets with the same numbers are the same network
+        measured = {"probe": self.probe, "watched": self.watched, "settle": self.settle}
+        if self.offline:
+            measured["offline"] = True
+        return {"kind": self.kind, "plan": plan, **measured}
+
+    @property
+    def key(self) -> str:
+        """Hash of the identity."""
+        return parameters_hash(self.identity, VERSION)
+
+    def execute(self, data: Dataset, folder: Path | None = None, follow: Follow = silent) -> Looks:
+        """Train and measure; what is in `folder` of a killed run is not computed again."""
+        done, begun = _resumed(self, data, folder)
+        for epoch, state in _states(self, data, begun, folder):
+            if epoch in self.looks and epoch not in done:
+                done[epoch] = self._measured(state, data, epoch)
+                if folder is not None:
+                    _save_looks(folder, self.key, done)
+            follow(epoch)
+        return {epoch: done[epoch] for epoch in self.looks}
+
+    def _measured(self, state: State, data: Dataset, epoch: int) -> dict[str, Any]:
+        from rmsim.learning import measure
+        from rmsim.learning.protocol import predict
+
+        parameters = self.plan.parameters
+        watched = data.train.first(min(self.watched, len(data.train)))
+        seen = measure(parameters, state, *watched.tensors(state.dtype)).to_dict()
+        row: dict[str, Any] = {"phases": seen}
+        if self.settle:
+            longer = parameters.with_settings(
+                scheme="full", stop="converged", clamped=self.settle, free=self.settle
+            )
+            settled = measure(longer, state, *watched.tensors(state.dtype))
+            row["unsettled_free"] = settled.unstable_free
+        # As many training samples as there are test samples: both accuracies have the same error.
+        first = data.train.first(min(len(data.test), len(data.train)))
+        if len(state.w_out):
+            for name, samples in (("train", first), ("test", data.test)):
+                inputs, labels = samples.tensors(state.dtype)
+                right = (predict(parameters, state, inputs).cpu() == labels.cpu()).numpy()
+                row[f"{name}_correct"] = pack(right)
+        if (self.probe or self.offline) and epoch:
+            row |= self._read_again(state, data, epoch)
+        return row
+
+    def _read_again(self, state: State, data: Dataset, epoch: int) -> dict[str, Any]:
+        """Train readouts on the states that the network has now."""
+        from rmsim.learning import infer
+        from rmsim.learning.presets import LEAST_PROBE
+        from rmsim.learning.readout import (
+            PerceptronParameters,
+            ProbeParameters,
+            checked_features,
+            fit_perceptron,
+            fit_probe,
+        )
+
+        parameters, seed = self.plan.parameters, self.plan.seed
+
+        def states(samples: Samples) -> Features:
+            inputs, labels = samples.tensors(state.dtype)
+            s = infer(parameters, state, inputs).flatten(1)
+            return checked_features(s[:, state.a_out], labels, data.classes)
+
+        train, test = states(data.train), states(data.test)
+        row: dict[str, Any] = {}
+        if self.probe:
+            settings = ProbeParameters(epochs=max(epoch, LEAST_PROBE))
+            probe = fit_probe(train, None, settings, seed)
+            row["probe_test_correct"] = pack(_correct(probe.readout.outputs, test))
+            row["probe_train_accuracy"] = probe.train.accuracy
+        if self.offline:
+            out = parameters.readout
+            rule = PerceptronParameters(out.eta, out.kappa, parameters.batch.size, epoch)
+            again = fit_perceptron(train, None, rule, seed)
+            row["offline_test_correct"] = pack(_correct(again.readout.outputs, test))
+            row["offline_train_accuracy"] = again.train.accuracy
+        return row
+
+
+@dataclass(frozen=True)
+class Perceptron:
+    """The binarised perceptron with two hidden layers of `width`, by straight-through gradients."""
+
+    dataset: str
+    width: int
+    eta: float
+    seed: int
+    looks: tuple[int, ...]
+    batch: int = 64
+
+    kind: ClassVar[str] = "perceptron"
+
+    def __post_init__(self) -> None:
+        demand_increasing(self.looks, 1)
+
+    @property
+    def title(self) -> str:
+        """For the name of the file."""
+        return f"perceptron_{self.dataset}_h{self.width}_eta{self.eta:g}_s{self.seed}"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What is trained, without the epochs, as JSON values."""
+        values = asdict(self)
+        del values["looks"]
+        return {"kind": self.kind, **values}
+
+    @property
+    def key(self) -> str:
+        """Hash of the identity."""
+        return parameters_hash(self.identity, VERSION)
+
+    def execute(self, data: Dataset, folder: Path | None = None, follow: Follow = silent) -> Looks:
+        """Train and test; a killed run begins again."""
+        from rmsim.learning.baselines import Mlp, MlpParameters, fit_mlp
+
+        parameters = MlpParameters(self.width, self.eta, self.batch, self.looks[-1])
+        train, test = _inputs(data)
+        looks: Looks = {}
+
+        def look(epoch: int, network: Mlp) -> None:
+            if epoch in self.looks:
+                looks[epoch] = {
+                    "test_correct": pack(_correct(network.outputs, test)),
+                    "train_accuracy": network.score(train).accuracy,
+                }
+            follow(epoch)
+
+        fit_mlp(train, test, parameters, self.seed, look=look)
+        return looks
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """A network of which only the readout learns, by the perceptron rule; features once."""
+
+    plan: Plan
+    looks: tuple[int, ...]
+
+    kind: ClassVar[str] = "frozen"
+
+    def __post_init__(self) -> None:
+        demand_increasing(self.looks, 1)
+        learning = self.plan.parameters
+        if learning.j.eta or learning.w_in.eta or learning.w_back.eta:
+            raise InvalidInputError("plan", self.plan.preset, "a network with frozen features")
+
+    @property
+    def dataset(self) -> str:
+        """Name of the data set."""
+        return self.plan.dataset
+
+    @property
+    def title(self) -> str:
+        """For the name of the file."""
+        return f"{self.plan.preset}_n{self.plan.parameters.couplings.n}_s{self.plan.seed}"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What is trained, without the epochs, as JSON values."""
+        plan = self.plan.to_dict()
+        del plan["preset"]
+        return {"kind": self.kind, "plan": plan}
+
+    @property
+    def key(self) -> str:
+        """Hash of the identity."""
+        return parameters_hash(self.identity, VERSION)
+
+    def execute(self, data: Dataset, folder: Path | None = None, follow: Follow = silent) -> Looks:
+        """Compute the features, train the readout and test it; a killed run begins again."""
+        from rmsim.learning.baselines import frozen_features
+        from rmsim.learning.readout import LinearReadout, PerceptronParameters, fit_perceptron
+
+        parameters = self.plan.parameters
+        train, test = frozen_features(parameters, data, self.plan.seed)
+        first = replace(train, values=train.values[: len(test)], labels=train.labels[: len(test)])
+        readout, batch = parameters.readout, parameters.batch.size
+        rule = PerceptronParameters(readout.eta, readout.kappa, batch, self.looks[-1])
+        looks: Looks = {}
+
+        def look(epoch: int, fitted: LinearReadout) -> None:
+            if epoch in self.looks:
+                looks[epoch] = {
+                    f"{name}_correct": pack(_correct(fitted.outputs, part))
+                    for name, part in (("train", first), ("test", test))
+                }
+            follow(epoch)
+
+        fit_perceptron(train, test, rule, self.plan.seed, look=look)
+        return looks
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A softmax classifier on the inputs themselves."""
+
+    dataset: str
+    seed: int
+    looks: tuple[int, ...]
+    eta: float = 1e-3
+    batch: int = 256
+
+    kind: ClassVar[str] = "linear"
+
+    def __post_init__(self) -> None:
+        demand_increasing(self.looks, 1)
+        if len(self.looks) > 1:
+            raise InvalidInputError("looks", self.looks, "one number of epochs")
+
+    @property
+    def title(self) -> str:
+        """For the name of the file."""
+        return f"linear_{self.dataset}_s{self.seed}"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What is trained, without the epochs, as JSON values."""
+        values = asdict(self)
+        del values["looks"]
+        return {"kind": self.kind, **values}
+
+    @property
+    def key(self) -> str:
+        """Hash of the identity."""
+        return parameters_hash(self.identity, VERSION)
+
+    def execute(self, data: Dataset, folder: Path | None = None, follow: Follow = silent) -> Looks:
+        """Train and test."""
+        from rmsim.learning.readout import ProbeParameters, fit_probe
+
+        train, test = _inputs(data)
+        settings = ProbeParameters(eta=self.eta, batch=self.batch, epochs=self.looks[-1])
+        fit = fit_probe(train, None, settings, self.seed, follow)
+        right = pack(_correct(fit.readout.outputs, test))
+        return {self.looks[-1]: {"test_correct": right, "train_accuracy": fit.train.accuracy}}
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The training samples of each class of a data set, counted."""
+
+    dataset: str
+    looks: tuple[int, ...] = (0,)
+
+    kind: ClassVar[str] = "classes"
+
+    @property
+    def title(self) -> str:
+        """For the name of the file."""
+        return f"classes_{self.dataset}"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Whose classes are counted, as JSON values."""
+        return {"kind": self.kind, "dataset": self.dataset, "seed": 0}
+
+    @property
+    def key(self) -> str:
+        """Hash of the identity."""
+        return parameters_hash(self.identity, VERSION)
+
+    def execute(self, data: Dataset, folder: Path | None = None, follow: Follow = silent) -> Looks:
+        """Count."""
+        follow(0)
+        return {0: {"classes": np.bincount(data.train.labels, minlength=data.classes).tolist()}}
+
+
+@dataclass(frozen=True)
+class Search:
+    """Networks without input that an algorithm brings to a fixed point, one layer."""
+
+    method: str
+    n: int
+    jd: float
+    samples: int
+    sweeps: int
+    seed: int
+    looks: tuple[int, ...] = (0,)
+
+    kind: ClassVar[str] = "search"
+    #: No data set.
+    dataset: ClassVar[str] = ""
+
+    @property
+    def title(self) -> str:
+        """For the name of the file."""
+        return f"{self.method}_n{self.n}_jd{self.jd:g}_s{self.seed}"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What is run, as JSON values."""
+        values = asdict(self)
+        del values["looks"]
+        return {"kind": self.kind, **values}
+
+    @property
+    def key(self) -> str:
+        """Hash of the identity."""
+        return parameters_hash(self.identity, VERSION)
+
+    def execute(
+        self, data: Dataset | None, folder: Path | None = None, follow: Follow = silent
+    ) -> Looks:
+        """Search; a killed run begins again."""
+        from rmsim.dynamics.status import Status
+        from rmsim.network import Network as Core
+        from rmsim.search.methods import find_fixed_point
+        from rmtheory.base.chain import Chain
+
+        found = find_fixed_point(
+            Core(self.n, Chain(1, self.jd)),
+            self.method,
+            samples=self.samples,
+            seed=self.seed,
+            device="cpu",
+            max_iterations=self.sweeps,
+        )
+        reached = found.status.numpy() == int(Status.FIXED_POINT)
+        follow(0)
+        return {0: {"reached": pack(reached), "sweeps": found.iterations.numpy().tolist()}}
+
+
+Run = Network | Perceptron | Frozen | Linear | Classes | Search
+
+
+def demand_increasing(looks: Sequence[int], least: int = 0) -> None:
+    """Refuse epochs that do not increase, or begin below `least`."""
+    if not looks or list(looks) != sorted({*looks}) or looks[0] < least:
+        allowed = f"numbers of epochs that increase from {least} on"
+        raise InvalidInputError("looks", list(looks), allowed)
+
+
+def merged(runs: Sequence[Run]) -> list[Run]:
+    """Return each network once, with all epochs at which one of `runs` looks at it, in order.
+
+    Examples
+    --------
+    >>> one, other = (Perceptron("mnist", 9, 0.003, 0, (epochs,)) for epochs in (20, 10))
+    >>> [run.looks for run in merged([one, other])]
+    [(10, 20)]
+    """
+    every: dict[str, Run] = {}
+    for run in runs:
+        held = every.get(run.key)
+        looks = run.looks if held is None else tuple(sorted({*held.looks, *run.looks}))
+        every[run.key] = replace(held or run, looks=looks)
+    return list(every.values())
+
+
+def _inputs(data: Dataset) -> tuple[Features, Features]:
+    from rmsim.learning.readout import checked_features
+
+    train, test = (
+        checked_features(*part.tensors(), data.classes) for part in (data.train, data.test)
+    )
+    return train, test
+
+
+def _correct(outputs: Callable[[Any], Any], features: Features) -> Bits:
+    """Return which samples are classified correctly."""
+    import torch
+
+    with torch.no_grad():
+        parts = [
+            (outputs(values).argmax(1) == labels).numpy() for values, labels in features.parts()
+        ]
+    return np.concatenate(parts)
+
+
+# Networks that are killed go on from a checkpoint.
+
+#: Seconds of a core between two checkpoints.
+_BETWEEN = 60.0
+
+
+def _states(
+    run: Network, data: Dataset, begun: tuple[int, State], folder: Path | None
+) -> Iterator[tuple[int, State]]:
+    """Give the weights after each epoch, those begun with included; store some."""
+    import time
+
+    from rmsim.learning.protocol import learning_of, run_epochs
+    from rmsim.learning.run_folder import Checkpoint, save_checkpoint
+
+    first, state = begun
+    yield first, state
+    samples = data.train.tensors(state.dtype)
+    learn = learning_of(run.plan.parameters, *samples, run.plan.seed)
+    saved = time.process_time()
+    for epoch in run_epochs(learn, state, first, run.looks[-1]):
+        yield epoch.number, epoch.state
+        looked = epoch.number in run.looks
+        if folder is not None and (looked or time.process_time() - saved > _BETWEEN):
+            checkpoint = Checkpoint(run.plan, data.checksum, epoch.number, epoch.state)
+            save_checkpoint(folder / "checkpoint.npz", checkpoint)
+            saved = time.process_time()
+
+
+def _resumed(run: Network, data: Dataset, folder: Path | None) -> tuple[Looks, tuple[int, State]]:
+    """Return what is measured already, and the last weights; the initialisation if there are none.
+
+    A checkpoint is stored after the looks of its epoch: none is missing.
+    """
+    from rmsim.learning import initialise
+    from rmsim.learning.run_folder import load_checkpoint
+    from rmsim.tensors import choose_dtype
+
+    if folder is not None and (folder / "checkpoint.npz").exists():
+        try:
+            checkpoint = load_checkpoint(folder / "checkpoint.npz")
+            looks = _load_looks(folder, run.key)
+        except (FileNotFoundError, UnreadableDataError):
+            looks = {}
+        else:
+            due = [epoch for epoch in run.looks if epoch <= checkpoint.epoch]
+            same = checkpoint.plan == run.plan and checkpoint.data == data.checksum
+            if same and all(epoch in looks for epoch in due):
+                return looks, (checkpoint.epoch, checkpoint.state)
+    plan = run.plan
+    state = initialise(
+        plan.parameters, data.width, data.classes, plan.seed, dtype=choose_dtype(plan.dtype)
+    )
+    return {}, (0, state)
+
+
+def _save_looks(folder: Path, key: str, looks: Looks) -> None:
+    from rmtheory.runtime.run_store import RunStore
+
+    RunStore(folder).save("looks.json", {"key": key, "looks": as_json(looks)})
+
+
+def _load_looks(folder: Path, key: str) -> Looks:
+    from rmtheory.runtime.run_store import RunStore
+
+    held = RunStore(folder).load("looks.json")
+    if held.get("key") != key:
+        raise UnreadableDataError(f"{folder} is of another run")
+    return from_json(held["looks"])
+
+
+def as_json(looks: Looks) -> dict[str, Any]:
+    """Return looks with their epochs as text."""
+    return {str(epoch): row for epoch, row in looks.items()}
+
+
+def from_json(stored: Mapping[str, Any]) -> Looks:
+    """Return what :func:`as_json` made."""
+    return {int(epoch): dict(row) for epoch, row in stored.items()}
+
+
+#: Where the results of the repository are.
+TRAINED = ROOT / "figures" / "data" / "trained"
+
+#: Digits of the key in the name of a file.
+_DIGITS = 10
+
+#: What stored results record of where they were made.
+_PROVENANCE = ("git_commit", "git_dirty", "versions", "python", "date")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run gave.
+
+    Parameters
+    ----------
+    key : str
+        Of the run.
+    title : str
+        What was trained, for readers.
+    identity : mapping
+        The same for the machine: whatever the numbers depend on, but for the epochs.
+    data : str
+        sha256 of the data set.
+    looks : dict
+        Epoch -> what was measured.
+    cpu_seconds : float
+        Time of a core.
+    provenance : mapping
+        Commit, versions, date, machine.
+    """
+
+    key: str
+    title: str
+    identity: Mapping[str, Any]
+    data: str
+    looks: Looks
+    cpu_seconds: float
+    provenance: Mapping[str, str]
+
+    @property
+    def commit(self) -> str:
+        """The commit that made it, shortened; a star if files differed from it."""
+        changed = "*" if self.provenance.get("git_dirty") == "yes" else ""
+        return f"{self.provenance.get('git_commit', 'unknown')[:9]}{changed}"
+
+    @property
+    def machine(self) -> str:
+        """The processor on which it ran."""
+        return self.provenance.get("machine", "unknown")
+
+    def covers(self, run: Run) -> bool:
+        """Return whether it has all looks of `run`."""
+        return self.key == run.key and all(epoch in self.looks for epoch in run.looks)
+
+
+@dataclass(frozen=True)
+class Store:
+    """The folder of the results."""
+
+    path: Path = field(default=TRAINED)
+
+    def file(self, run: Run) -> Path:
+        """Return the file of the result of `run`."""
+        return self.path / f"{run.title}_{run.key[:_DIGITS]}.json"
+
+    def add(self, run: Run, data: str, looks: Looks, cpu_seconds: float) -> Result:
+        """Write the result of a run; looks of an earlier one of the same key stay in it."""
+        earlier = self.get(run)
+        if earlier is not None and earlier.data == data:
+            looks = {**earlier.looks, **looks}
+        stamped = attributes(run.identity, version=VERSION)
+        provenance = {name: stamped[name] for name in _PROVENANCE} | machine()
+        content = {
+            "format": 1,
+            "version": VERSION,
+            "key": run.key,
+            "title": run.title,
+            "run": run.identity,
+            "data": data,
+            "cpu_seconds": round(cpu_seconds, 2),
+            "provenance": provenance,
+            "looks": as_json(dict(sorted(looks.items()))),
+        }
+        self.path.mkdir(parents=True, exist_ok=True)
+        RunStore(self.path).save(self.file(run).name, content)
+        return _result(content, self.file(run))
+
+    def get(self, run: Run) -> Result | None:
+        """Return the result of a run, whatever its looks; None if there is none.
+
+        Raises
+        ------
+        UnreadableDataError
+            If the file is damaged or was made by other code, naming it and what to do.
+        """
+        try:
+            return self._load(self.file(run).name)
+        except FileNotFoundError:
+            return None
+
+    def has(self, run: Run) -> bool:
+        """Return whether all looks of `run` are there."""
+        held = self.get(run)
+        return held is not None and held.covers(run)
+
+    def results(self) -> list[Result]:
+        """Return all results, by their file names.
+
+        Raises
+        ------
+        UnreadableDataError
+            As :meth:`get`.
+        """
+        names = sorted(path.name for path in self.path.glob("*.json"))
+        return [self._load(name) for name in names]
+
+    def _load(self, name: str) -> Result:
+        again = "restore it by 'git checkout', or remove it and 'make decide' runs it again"
+        try:
+            content = RunStore(self.path).load(name)
+        except UnreadableDataError as problem:
+            raise UnreadableDataError(f"{problem}: {again}") from None
+        file = self.path / name
+        version = content.get("version"), content.get("format")
+        if version != (VERSION, 1):
+            raise UnreadableDataError(
+                f"{file} was made by other code: training version {version[0]}, file format "
+                f"{version[1]}, where this is {VERSION} and 1: {again}"
+            )
+        return _result(content, file, again)
+
+
+def _result(content: Mapping[str, Any], file: Path, again: str = "") -> Result:
+    try:
+        result = Result(
+            key=content["key"],
+            title=content["title"],
+            identity=content["run"],
+            data=content["data"],
+            looks=from_json(content["looks"]),
+            cpu_seconds=float(content["cpu_seconds"]),
+            provenance=content["provenance"],
+        )
+    except MALFORMED as problem:
+        raise UnreadableDataError(f"{file} holds no result of a run ({problem}): {again}") from None
+    same = parameters_hash(result.identity, VERSION) == result.key
+    if not same or not file.stem.endswith(result.key[:_DIGITS]):
+        raise UnreadableDataError(f"{file} is not named after what it holds: {again}")
+    return result
+
+
+def machine() -> dict[str, str]:
+    """Return the processor and its threads: what rounding depends on."""
+    import torch
+
+    name = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        name = next(line.partition(":")[2].strip() for line in lines if "model name" in line)
+    except (OSError, StopIteration):
+        pass  # other systems
+    return {"machine": name, "threads": str(torch.get_num_threads()), "device": "cpu"}
+
+
+def perform(run: Run, folder: Path | None = None) -> tuple[str, Looks, float]:
+    """Execute `run` on its data; return the checksum of these, the looks and the CPU-seconds.
+
+    What was spent before a run was killed is counted too, if it goes on from there.
+    """
+    began = time.process_time()
+    spent = _spent(folder)
+    data = data_of(run)
+
+    def follow(epoch: int) -> None:
+        if folder is not None:
+            text = json.dumps(spent + time.process_time() - began)
+            (folder / "spent.tmp").write_text(text)
+            os.replace(folder / "spent.tmp", folder / "spent")
+
+    looks = run.execute(data, folder, follow)
+    checksum = data.checksum if run.dataset else ""
+    return checksum, looks, spent + time.process_time() - began
+
+
+def data_of(run: Run) -> Any:
+    """Return the part of the data set that `run` takes; None if it needs no data."""
+    from rmsim.data import load
+
+    if not run.dataset:
+        return None
+    whole = load(run.dataset, download=False)
+    return run.plan.data(whole) if isinstance(run, Network | Frozen) else whole
+
+
+def _spent(folder: Path | None) -> float:
+    if folder is None or not (folder / "checkpoint.npz").exists():
+        return 0.0
+    try:
+        return float(json.loads((folder / "spent").read_text()))
+    except (OSError, ValueError):
+        return 0.0

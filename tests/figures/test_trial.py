@@ -1,0 +1,365 @@
+"""The trial: runs, their store, what claims read of them, which run is next, the commands."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from figures.claims import CLAIMS, Claim, Grant, Judged, Relation, Verdict, judge
+from figures.claims.claim import STORED, At, Imagewise, Minus, difference
+from figures.cli import run as figures
+from figures.trial import designs
+from figures.trial.evidence import TRIED, Stored, Table
+from figures.trial.runner import Costs, Trial, all_runs, checked_hours, compare
+from figures.trial.runs import (
+    Frozen,
+    Linear,
+    Network,
+    Perceptron,
+    Result,
+    Run,
+    Store,
+    merged,
+    pack,
+    perform,
+    unpack,
+)
+from rmsim.data import load
+from rmsim.learning.run_folder import Plan
+from rmsim.search.reinforced import Schedule
+from rmtheory.base.errors import InvalidInputError, UnreadableDataError
+
+FEW: dict[str, Any] = {"dataset": "synthetic", "train_samples": 200, "test_samples": 60}
+
+
+def small(seed: int = 0, looks: tuple[int, ...] = (0, 1, 3)) -> Network:
+    # p < 1 takes the route that nothing has to be compiled for.
+    plan = Plan.of_preset("entangled-mnist-dense", 20, seed=seed, p=0.9, **FEW)
+    return Network(plan, looks, watched=40)
+
+
+def linear(seed: int = 0) -> Linear:
+    return Linear("synthetic", seed, (1,))
+
+
+# Bits and runs.
+
+
+@pytest.mark.parametrize("count", [1, 8, 9, 1000])
+def test_bits_come_back(count: int) -> None:
+    bits = np.random.default_rng(count).random(count) < 0.9
+    assert np.array_equal(unpack(json.loads(json.dumps(pack(bits)))), bits)
+
+
+@pytest.mark.parametrize("change", [{"count": 900}, {"count": 9}, {"bits": "AAAA"}, {"bits": "é"}])
+def test_bits_that_were_altered_are_refused(change: dict[str, Any]) -> None:
+    stored = pack(np.ones(1000, bool)) | change
+    with pytest.raises(UnreadableDataError):
+        unpack(stored)
+
+
+def test_networks_of_presets_with_the_same_numbers_are_one() -> None:
+    names = ("role-of-jd", "feature-learning", "entangled-mnist-dense", "landscape")
+    networks = [Network(Plan.of_preset(name, 1600, jd=0.5), (0, 20)) for name in names]
+    assert len({network.key for network in networks}) == 1
+    assert designs.dense_network(400, 0, 100).key == designs.feature_runs("ours", 400, 0).key
+    assert designs.rules_network("asym", "full", 0.5, 0).key == designs.spot_network(0).key
+
+
+def test_looks_of_one_network_are_merged() -> None:
+    assert [run.looks for run in merged([small(looks=(1,)), small(looks=(0, 2))])] == [(0, 1, 2)]
+
+
+@pytest.mark.parametrize("looks", [(), (2, 1), (1, 1), (-1,)])
+def test_looks_that_do_not_increase_are_refused(looks: tuple[int, ...]) -> None:
+    with pytest.raises(InvalidInputError, match="looks"):
+        small(looks=looks)
+
+
+def test_features_that_learn_are_not_frozen() -> None:
+    with pytest.raises(InvalidInputError, match="frozen"):
+        Frozen(small().plan, (1,))
+
+
+def test_a_killed_network_goes_on_and_ends_the_same(tmp_path: Path) -> None:
+    whole = perform(small())[1]
+
+    class Killed(Exception):
+        pass
+
+    def kill(epoch: int) -> None:
+        if epoch == 2:
+            raise Killed
+
+    data = small().plan.data(load("synthetic"))
+    with pytest.raises(Killed):
+        small().execute(data, tmp_path, kill)
+    assert (tmp_path / "checkpoint.npz").exists()
+    followed: list[int] = []
+    assert small().execute(data, tmp_path, followed.append) == whole
+    assert followed[0] == 1  # not from the beginning
+    # Weights of another plan are of no use, and not used.
+    begun: list[int] = []
+    small(1, (0, 1)).execute(data, tmp_path, begun.append)
+    assert begun == [0, 1]
+
+
+# The store.
+
+
+def test_results_come_back_with_where_they_were_made(tmp_path: Path) -> None:
+    store, run = Store(tmp_path / "new"), linear()
+    assert store.get(run) is None
+    assert not store.has(run)
+    added = store.add(run, *perform(run))
+    held = store.get(run)
+    assert held == added
+    assert store.has(run)
+    assert not store.has(replace(run, looks=(2,)))
+    assert held is not None
+    assert set(held.provenance) >= {"git_commit", "machine", "threads", "date", "versions"}
+    assert [one.key for one in store.results()] == [run.key]
+    assert store.file(run).stat().st_size < 4000
+
+
+def damaged(store: Store, change: Any) -> None:
+    file = store.file(linear())
+    change(file)
+
+
+def edited(file: Path, **content: Any) -> None:
+    from rmtheory.runtime.run_store import RunStore
+
+    held = RunStore(file.parent).load(file.name)
+    RunStore(file.parent).save(file.name, {**held, **content})
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda file: file.write_text(file.read_text()[:400]), "make decide"),
+        (lambda file: file.write_text(file.read_text().replace("synthetic", "mnist")), "altered"),
+        (lambda file: edited(file, version=0), "other code: training version 0"),
+        (lambda file: edited(file, format=7), "other code"),
+        (lambda file: edited(file, looks=[]), "no result of a run"),
+        (lambda file: edited(file, run={"kind": "linear"}), "not named after what it holds"),
+    ],
+)
+def test_a_store_that_is_not_ours_is_refused(tmp_path: Path, change: Any, sentence: str) -> None:
+    store = Store(tmp_path)
+    store.add(linear(), *perform(linear()))
+    damaged(store, change)
+    with pytest.raises(UnreadableDataError, match=sentence) as problem:
+        Stored.of(store)
+    assert str(store.file(linear())) in str(problem.value)
+
+
+def test_the_store_of_the_repository_is_whole() -> None:
+    results = Store().results()
+    known = {run.key: run for run in all_runs(designs.questions())}
+    known |= {run.key: run for run in designs.variants()}
+    for result in results:
+        assert result.key in known, f"{result.title} belongs to no question"
+        assert "*" not in result.commit, f"{result.title} was made by changed files"
+
+
+# What claims read.
+
+
+def made_up(bits: dict[tuple[str, int], list[bool]]) -> tuple[Stored, Table]:
+    """Return results of perceptrons, by cell and seed, and their table."""
+    results: dict[str, Result] = {}
+    cells: dict[tuple[str, ...], list[Run]] = {}
+    for (cell, seed), right in bits.items():
+        run = Perceptron(cell, 5, 0.01, seed, (1,))
+        row = {"test_correct": pack(np.array(right))}
+        results[run.key] = Result(run.key, run.title, run.identity, "", {1: row}, 1.0, {})
+        cells.setdefault((cell,), []).append(run)
+    return Stored(results), Table(("cell",), cells, 1)
+
+
+def test_spreads_are_pooled_over_cells() -> None:
+    a, b = [True] * 8 + [False] * 2, [True] * 6 + [False] * 4
+    stored, table = made_up({("x", 0): a, ("x", 1): b, ("y", 0): a, ("y", 1): b, ("z", 0): a})
+    data = table.accuracy(stored, "accuracy", "test_correct", "test")
+    assert data is not None
+    pooled = math.sqrt(2 * 2 * 0.1**2 / 2)  # two cells, two networks each at 0.7 +- 0.1
+    assert data["accuracy_spread"].values == pytest.approx(
+        [pooled / 2**0.5, pooled / 2**0.5, pooled]
+    )
+    assert data["accuracy"].values == pytest.approx([0.7, 0.7, 0.8])
+    assert data["accuracy_networks"].values.tolist() == [2, 2, 1]
+
+
+def test_one_network_without_a_spread_is_no_number() -> None:
+    stored, table = made_up({("x", 0): [True] * 10, ("y", 0): [False] * 10})
+    data = table.accuracy(stored, "accuracy", "test_correct", "test")
+    assert data is not None
+    assert At("accuracy", {"cell": "x"})(data) is None
+
+
+def test_differences_are_taken_image_by_image() -> None:
+    """McNemar: b right and c wrong of n images differ by (b - c)/n, variance (b + c)/n^2 nearly."""
+    first = np.array([1.0] * 70 + [0.0] * 10 + [1.0] * 15 + [0.0] * 5)
+    second = np.array([1.0] * 70 + [0.0] * 10 + [0.0] * 15 + [1.0] * 5)
+    gap = difference(Imagewise.on(first, 0.0, "test"), Imagewise.on(second, 0.0, "test"))
+    assert gap is not None
+    assert gap.value == pytest.approx(0.1)
+    assert gap.error == pytest.approx(math.sqrt(20 / 100 - 0.1**2) / 10)
+    # Other images are independent, and so the error is larger.
+    other = difference(Imagewise.on(first, 0.0, "test"), Imagewise.on(second, 0.0, "training"))
+    assert other is not None
+    assert other.error > gap.error
+    spread = difference(Imagewise.on(first, 0.03, "test"), Imagewise.on(second, 0.04, "test"))
+    assert spread is not None
+    assert spread.error == pytest.approx(math.hypot(gap.error, 0.05))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "spread", "verdict"),
+    [(0, 0.001, Verdict.AGREES), (400, 0.001, Verdict.DIFFERS), (0, 0.01, Verdict.UNRESOLVED)],
+)
+def test_verdicts_on_paired_accuracies(wrong: int, spread: float, verdict: Verdict) -> None:
+    right = np.ones((2, 4000))
+    right[:, :400] = 0
+    right[0, 1000 : 1000 + wrong] = 0
+    data = xr.Dataset(
+        {
+            "x": ("who", right.mean(1), {"images": "test"}),
+            "x_error": ("who", [0.01, 0.01]),
+            "x_spread": ("who", [spread, spread]),
+            "x_images": (("who", "image"), right),
+        },
+        {"who": ["ours", "theirs"]},
+    )
+    read = Minus(At("x", {"who": "ours"}), At("x", {"who": "theirs"}))
+    claim = Claim("k", "q", "comparable", "here", "0", "data", read, Relation.ABOVE)
+    claim = replace(claim, grant=Grant(0.01, "an example"))
+    judged: Judged = judge(claim, data)
+    assert judged.verdict is verdict
+    assert type(judged.ours).__name__ == "Ours"  # what is published has no images
+
+
+# The design.
+
+
+def test_questions_are_about_claims_that_read_their_data() -> None:
+    by_id = {claim.id: claim for claim in CLAIMS}
+    assert len(by_id) == len(CLAIMS)
+    for question in designs.questions():
+        for claim in question.claims:
+            assert by_id[claim].data == question.data
+    assert {question.data for question in designs.questions()} <= TRIED
+    assert STORED <= TRIED
+
+
+def test_searches_are_not_cut_short() -> None:
+    assert Schedule(0.0, 0.01).iterations - designs.ITERATIONS <= 1  # of some three hundred
+
+
+def test_stages_have_other_runs() -> None:
+    for question in designs.questions():
+        keys = [frozenset(run.key for run in stage) for stage in question.stages]
+        assert len(set(keys)) == len(keys), question.name
+
+
+class Fixed(Costs):
+    """Costs by the title of a run."""
+
+    def of(self, run: Run) -> float:
+        return 100.0 if "h5" in run.title else 10.0
+
+
+def test_the_stage_that_decides_most_per_hour_is_next(tmp_path: Path) -> None:
+    dear = designs.Question(
+        "dear", "performance_benchmarks", ("comparable-mnist-1000",),
+        ((Perceptron("synthetic", 5, 0.01, 0, (1,)),),),
+    )  # fmt: skip
+    cheap = designs.Question(
+        "cheap", "performance_benchmarks", ("linear-classifier",), ((linear(0),), (linear(1),))
+    )
+    trial = Trial(Store(tmp_path / "store"), tmp_path / "work", (dear, cheap))
+    steps = trial.steps(Fixed())
+    assert [(step.question.name, step.stage) for step in steps] == [("cheap", 0), ("dear", 0)]
+    trial.run(linear(0))
+    steps = trial.steps(Fixed())
+    assert [(step.question.name, step.stage) for step in steps] == [("cheap", 1), ("dear", 0)]
+    trial.run(linear(1))
+    assert [step.question.name for step in trial.steps(Fixed())] == ["dear"]
+
+
+def test_the_trial_goes_on_until_its_time_is_over(tmp_path: Path) -> None:
+    question = designs.Question(
+        "cheap", "performance_benchmarks", ("linear-classifier",), ((linear(0),), (linear(1),))
+    )
+    trial = Trial(Store(tmp_path / "store"), tmp_path / "work", (question,))
+    assert [result.title for result in trial.hold(1e-9)] == []
+    assert len(list(trial.hold(1))) == 2
+    assert list(trial.hold(1)) == []
+    lines = list(trial.plan())
+    assert sum(" done " in line for line in lines) == 2
+    assert "core-hours done" in lines[-1]
+
+
+def test_a_run_is_repeated_to_the_bit(tmp_path: Path) -> None:
+    run = linear()
+    store = Store(tmp_path)
+    result = store.add(run, *perform(run))
+    again = compare(run, result)
+    assert again.identical
+    assert again.passed
+    wrong = dict(result.looks)
+    wrong[1] = {**wrong[1], "test_correct": pack(~unpack(wrong[1]["test_correct"]))}
+    other = compare(run, replace(result, looks=wrong))
+    assert not other.passed
+    elsewhere = replace(result, looks=wrong, provenance={**result.provenance, "machine": "other"})
+    assert not compare(run, elsewhere).passed  # not within errors either
+
+
+# Commands.
+
+
+@pytest.mark.parametrize("hours", ["0", "-1", "nan", "two", "1e9"])
+def test_hours_must_be_positive(hours: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert figures(["decide", "--hours", hours]) == 2
+    assert "hours" in capsys.readouterr().err
+    with pytest.raises(InvalidInputError):
+        checked_hours(hours)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["verify"], "id"),
+        (["verify", "--id", "comparable-mnist-100"], "comparable-mnist-1000"),
+        (["decide", "--id", "matching-widths"], "performance_benchmarks --scale paper"),
+        (["plan", "--scale", "tiny"], "decide"),
+        (["plan", "--hours", "1"], "hours"),
+        (["annealed", "--hours", "1"], "hours"),
+        (["plan", "--store", "no/such"], "no/such"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    arguments: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert figures([*arguments, "--out", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert "Traceback" not in error
+
+
+def test_the_plan_of_one_claim(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    empty = tmp_path / "store"
+    empty.mkdir()
+    arguments = ["plan", "--id", "classes-of-mnist", "--scale", "decide"]
+    assert figures([*arguments, "--store", str(empty), "--out", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert "classes_mnist" in printed
+    assert "0 of 2 claims decided" in printed
