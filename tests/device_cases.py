@@ -83,12 +83,14 @@ from rmsim.search.methods import find_fixed_point
 from rmsim.search.reinforced import Schedule
 from rmsim.search.tap_entropy import local_entropy_around, reference_point
 from rmsim.studies import capacity_sweep as capacity
-from rmsim.studies.attractor_paths import curvature, displacement, trajectory_distances
 from rmsim.studies.landscape_survey import (
     Survey,
     attractors_of,
+    curvature,
+    displacement,
     landscape,
     survey,
+    trajectory_distances,
 )
 from rmsim.studies.trained_networks import benchmark, linear_accuracy, trained, two_layers
 from rmsim.sweep.definition import Measured, Task, decode

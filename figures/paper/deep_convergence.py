@@ -108,7 +108,7 @@ def _depths(parameters: Parameters, context: Context, done: int, total: int) -> 
     values, errors = [], []
     for k, layers in enumerate(parameters["depths"]):
         context.progress(done + k, total)
-        phi = replicated_entropy(Chain(layers, 0, lam), d, y).phi
+        phi = replicated_entropy(Chain.at_depth(layers, 0, lam), d, y).phi
         values.append(layers * (float(infinite.value) - float(phi.value)))
         errors.append(layers * (float(infinite.error) + float(phi.error)))
     return xr.Dataset(

@@ -27,7 +27,7 @@ from rmtheory.base.statistics import mean_of_rows
 from rmtheory.dynamics.averages import mean_field
 from rmtheory.dynamics.finite_size import StoppingLaw, stopping_law
 from rmtheory.dynamics.freezing import FlipRateCurve, fitted_curve, flip_rate_curve
-from rmtheory.dynamics.two_phases import Presentation, overlap_of_phases
+from rmtheory.dynamics.two_copies import Presentation, overlap_of_phases
 from rmtheory.runtime.provenance import parameters_hash
 from rmtheory.runtime.untrusted import read_json
 

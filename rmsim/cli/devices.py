@@ -19,8 +19,15 @@ def devices_command(json: io.JsonOption = False, out: io.OutOption = None) -> No
 
     import torch
 
-    from rmsim.devices import crossover_between, devices_here, measure_speed
-    from rmsim.tensors import CROSSOVER, CROSSOVER_VARIABLE, choose_device, crossover
+    from rmsim.tensors import (
+        CROSSOVER,
+        CROSSOVER_VARIABLE,
+        choose_device,
+        crossover,
+        crossover_between,
+        devices_here,
+        measure_speed,
+    )
 
     threads, used = torch.get_num_threads(), crossover()
     speeds = [measure_speed(device) for device in devices_here()]

@@ -5,19 +5,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rmsim.studies import compare as compare
     from rmsim.studies import plots as plots
-    from rmsim.studies.attractor_paths import (
-        Curvature,
-        Displacement,
-        curvature,
-        displacement,
-        path,
-        trajectory_distances,
-    )
     from rmsim.studies.capacity import Protocol, Trials, run_trials
     from rmsim.studies.capacity_sweep import Capacity, CapacityStatus, p_max
     from rmsim.studies.convergence import Design, Thresholds, thresholds
     from rmsim.studies.grid_sweeps import sweep_of, tidy
-    from rmsim.studies.landscape_survey import Survey, landscape, survey
+    from rmsim.studies.landscape_survey import (
+        Curvature,
+        Displacement,
+        Survey,
+        curvature,
+        displacement,
+        landscape,
+        path,
+        survey,
+        trajectory_distances,
+    )
     from rmsim.studies.neighbourhood import (
         CheckedStates,
         Neighbourhood,
@@ -40,7 +42,10 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            ".attractor_paths": [
+            ".landscape_survey": [
+                "Survey",
+                "landscape",
+                "survey",
                 "Curvature",
                 "Displacement",
                 "curvature",
@@ -52,7 +57,6 @@ else:
             ".capacity_sweep": ["Capacity", "CapacityStatus", "p_max"],
             ".convergence": ["Design", "Thresholds", "thresholds"],
             ".grid_sweeps": ["sweep_of", "tidy"],
-            ".landscape_survey": ["Survey", "landscape", "survey"],
             ".neighbourhood": [
                 "CheckedStates",
                 "Neighbourhood",

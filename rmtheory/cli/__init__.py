@@ -9,13 +9,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from rmtheory.cli.boundaries import critical, phase_diagram
 from rmtheory.cli.counting import annealed, convergence_bound, derive, second_moment, stability
-from rmtheory.cli.curves import curve
-from rmtheory.cli.diagram import phase_diagram
 from rmtheory.cli.explorer import explore
+from rmtheory.cli.local_entropies import curve, local_entropy, ystar
 from rmtheory.cli.mean_field import mean_field_command
-from rmtheory.cli.points import local_entropy, ystar
-from rmtheory.cli.thresholds import critical
 from rmtheory.runtime.command import application, run_app
 
 app = application(

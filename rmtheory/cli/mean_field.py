@@ -268,7 +268,7 @@ def _required(given: dict[str, Any], *names: str) -> dict[str, Any]:
 
 def _overlap(given: dict[str, Any], seed: str) -> io.Report:
     from rmtheory.dynamics.averages import LEAST_TRAJECTORIES
-    from rmtheory.dynamics.two_phases import Presentation, overlap_of_phases
+    from rmtheory.dynamics.two_copies import Presentation, overlap_of_phases
 
     strengths = _required(given, "jd", "lambda_x", "lambda_y")
     labels = {name: given[name] for name in ("label_on", "label_off") if name in given}
@@ -285,7 +285,7 @@ def _overlap(given: dict[str, Any], seed: str) -> io.Report:
 
 def _displacement(given: dict[str, Any], seed: str) -> io.Report:
     from rmtheory.dynamics.averages import LEAST_TRAJECTORIES
-    from rmtheory.dynamics.perturbation import displacement
+    from rmtheory.dynamics.two_copies import displacement
 
     chain = _chain(given)
     noises = [text.strip() for text in given.get("noise", ".05,.1,.2,.3,.4,.5").split(",")]

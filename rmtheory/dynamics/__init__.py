@@ -14,9 +14,13 @@ if TYPE_CHECKING:
         flip_rate_curve,
         freezing_point,
     )
-    from rmtheory.dynamics.perturbation import Displacement, displacement
     from rmtheory.dynamics.stationary_state import Stationary, overshoot, stationary
-    from rmtheory.dynamics.two_phases import Presentation, overlap_of_phases
+    from rmtheory.dynamics.two_copies import (
+        Displacement,
+        Presentation,
+        displacement,
+        overlap_of_phases,
+    )
 else:
     from rmtheory.base.lazy import lazy_exports
 
@@ -34,9 +38,13 @@ else:
                 "flip_rate_curve",
                 "freezing_point",
             ],
-            ".perturbation": ["Displacement", "displacement"],
             ".stationary_state": ["Stationary", "overshoot", "stationary"],
-            ".two_phases": ["Presentation", "overlap_of_phases"],
+            ".two_copies": [
+                "Displacement",
+                "Presentation",
+                "displacement",
+                "overlap_of_phases",
+            ],
         },
     )
 

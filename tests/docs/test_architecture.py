@@ -105,7 +105,8 @@ def test_no_fragments() -> None:
         and len(importers.get(name, set()) - {name.rpartition(".")[0]}) == 1
     }
     assert fragments == {}
-    assert len(graph.modules()) <= 240
+    # About 220 when files were merged; the explorer and the trial came on top.
+    assert len(graph.modules()) <= 230
 
 
 def test_the_picture_shows_the_tree_as_it_is() -> None:

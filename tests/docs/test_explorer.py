@@ -19,7 +19,7 @@ import rmtheory as rt
 from rmtheory.base.errors import InvalidInputError, NotConvergedError, OutsideValidityError
 from rmtheory.cli import run
 from rmtheory.explorer import grids
-from rmtheory.explorer.interpolation import chebyshev, value_and_error
+from rmtheory.explorer.grids import chebyshev, value_and_error
 from rmtheory.explorer.page import address
 
 ROOT = Path(__file__).resolve().parents[2]

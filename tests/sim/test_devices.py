@@ -12,9 +12,15 @@ import torch
 
 import rmsim as rs
 from rmsim.cli import run
-from rmsim.devices import Speed, crossover_between, measure_speed
 from rmsim.learning.protocol import work_of
-from rmsim.tensors import CROSSOVER, CROSSOVER_VARIABLE, choose_device
+from rmsim.tensors import (
+    CROSSOVER,
+    CROSSOVER_VARIABLE,
+    Speed,
+    choose_device,
+    crossover_between,
+    measure_speed,
+)
 from rmtheory.base.errors import InvalidInputError
 from tests.pretend_device import pretend_device
 

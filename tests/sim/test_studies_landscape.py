@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from rmsim.studies.attractor_paths import (
+from rmsim.studies.landscape_survey import (
     Displacement,
     curvature,
     displacement,

@@ -29,10 +29,9 @@ from rmtheory.dynamics.freezing import (
     freezing_point,
     pooled_errors,
 )
-from rmtheory.dynamics.perturbation import displacement
 from rmtheory.dynamics.process import Process
 from rmtheory.dynamics.stationary_state import Stationary, overshoot, stationary
-from rmtheory.dynamics.two_phases import Presentation, overlap_of_phases
+from rmtheory.dynamics.two_copies import Presentation, displacement, overlap_of_phases
 from rmtheory.second_moment.bivariate import F as orthant
 
 pytestmark = pytest.mark.numerical
