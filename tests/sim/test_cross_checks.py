@@ -18,7 +18,7 @@ pytestmark = pytest.mark.numerical
 
 @given(
     chain=st.builds(
-        Chain,
+        Chain.at_depth,
         st.integers(1, 3),
         st.floats(0.3, 1.5),
         lam_left=st.floats(-0.5, 0.8),
