@@ -127,7 +127,7 @@ FIGURE = Figure(
     caption=(
         "Two layers that both see input and label of Entangled MNIST: accuracy (a) against J_D "
         "with the layers uncoupled, (b) against λ without self-coupling. The dip at λ = 1 is "
-        "there in every network; we have tested no explanation of it. The paper gives no "
+        "larger than the error bars; we have tested no explanation of it. The paper gives no "
         "settings: N, epochs, κ = 0.9 + J_D + λ and the chance p = 0.85 of a neuron to be "
         f"updated in a sweep are ours. {trained_on(_SCALES)} Error bars: spread "
         "over networks and size of the test set, one standard deviation."

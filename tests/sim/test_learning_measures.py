@@ -118,7 +118,7 @@ def test_asking_a_device_rarely_changes_no_number(
         return sweep_once(motion, field, mask)
 
     module = importlib.import_module("rmsim.learning.phases")  # its function has the same name
-    monkeypatch.setitem(module._SYNC_INTERVAL, "cpu", 7)
+    monkeypatch.setattr(module, "checked_sync_interval", lambda device: 7)
     monkeypatch.setattr(Sweeps, "sweep", counted)
     rarely = present(parameters, state, INPUTS.float(), code)
     assert (done - parameters.phases.warmup) % 7 == 0  # it went on to the next question, twice
