@@ -401,6 +401,7 @@ def sizes_panel(axis: Axes, data: xr.Dataset) -> None:
     axis.axhline(float(data["jd_critical"]), color="0.2", linewidth=0.9, linestyle="--")
     log_sizes(axis, np.unique(data["n"].values[data["group"].values == "core"]))
     axis.set_ylim(0, 0.88)
+    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.24), fontsize=6.5)
     label_axes(axis, r"$N$", r"$J_D$ at $P=\frac{1}{2}$")
 
 

@@ -223,7 +223,7 @@ def test_commands_take_a_file_and_write_the_fixed_points(
         ("relax --couplings {J} --rho .5", "rho must be absent with --couplings"),
         ("enumerate --couplings {J} --histogram", "histogram must be absent"),
         ("enumerate --n 8 --states {folder}/s.npy", "states must be absent without --couplings"),
-        ("local-entropy --couplings {J}", "reference must be dynamics, rbp or likelihood"),
+        ("local-entropy --couplings {J}", "reference must be dynamics, rbp, likelihood or an"),
         ("relax --couplings {J} --states {folder}/s.txt", "states must be a file ending in .npy"),
         ("relax --couplings {J} --states {J} --out {J}", "states must be another file"),
     ],
