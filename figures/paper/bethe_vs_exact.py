@@ -172,7 +172,7 @@ def plot(data: xr.Dataset) -> Picture:
         x, y = row["exact_m"].values.ravel(), row["bethe_m"].values.ravel()
         marginals.plot(x, y, markersize=2, alpha=0.6, label=label, **dots)
         for axis, name, shape, text in (
-            (excess, "excess", "o-", ""),
+            (excess, "excess", "o-", label),
             (correlations, "correlation", "s--", "entropies"),
             (correlations, "m_correlation", "^:", "marginals"),
         ):
@@ -185,7 +185,7 @@ def plot(data: xr.Dataset) -> Picture:
                 markersize=3,
                 linewidth=0.9,
                 capsize=1.5,
-                label=text if index == 0 and text else None,
+                label=text if index == 0 or axis is excess else None,
             )
     for axis in (entropies, marginals):
         low, high = axis.get_xlim()
@@ -196,6 +196,7 @@ def plot(data: xr.Dataset) -> Picture:
         axis.set_xticks(data["n"].values)
     excess.axhline(0, color="0.5", linewidth=0.8, zorder=0)
     excess.set_ylim(bottom=min(0.0, float((data["excess"] - data["excess_error"]).min())) - 0.02)
+    excess.legend()
     correlations.set_ylim(0, 1.02)
     correlations.legend(loc="lower right")
     label_axes(entropies, "log of the exact count", "Bethe entropy (nat)")
