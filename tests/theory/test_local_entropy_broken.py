@@ -241,7 +241,7 @@ def test_the_command_line_has_the_branch(capsys: pytest.CaptureFixture[str]) -> 
     result = json.loads(capsys.readouterr().out)
     assert result["q0"]["value"] == "0"
     assert float(result["phi"]["value"]) == pytest.approx(0.03282716839, abs=1e-10)
-    for words in (["--digits", "20"], ["--layers", "2", "--lam", ".1"]):
+    for words in (["--digits", "20"], ["--layers", "3", "--lam", ".1"]):
         assert run(["ystar", "--jd", ".1", "--d", ".1", "--q0", *words]) == 2
         assert capsys.readouterr().err.count("\n") == 1
 
