@@ -61,8 +61,8 @@ def check_fixed_points(network: Network, states: Numbers, *, seed: int = 0) -> C
     ----------
     network : Network
         Dense.
-    states : array_like, Tensor or path of an .npy file, (count, layers, n), (layers, n) or (n,)
-        The states, +1 and -1.
+    states : array_like, Tensor or path of an .npy file
+        The states, +1 and -1: (count, layers, n) or (layers, n); for one layer (count, n) or (n,).
     seed : int
         Seed of drawn couplings.
 
@@ -84,9 +84,14 @@ def states_of(network: Network, name: str, states: Numbers) -> torch.Tensor:
     spins = checked_states(name, states)
     shape = tuple(spins.shape)
     size = (network.layers, network.n)
-    one = shape == (network.n,) and network.layers == 1
-    if not spins.numel() or not (one or shape == size or shape[1:] == size):
-        allowed = f"of shape {('count', *size)}, {size} or {(network.n,)}".replace("'", "")
+    known = [("count", *size), size]
+    if network.layers == 1:
+        known = [("count", *size), ("count", network.n), (network.n,)]
+    if not spins.numel() or not any(
+        len(shape) == len(one) and all(b in ("count", a) for a, b in zip(shape, one, strict=True))
+        for one in known
+    ):
+        allowed = "of shape " + " or ".join(str(one).replace("'", "") for one in known)
         raise InvalidInputError(name, f"of shape {shape}", allowed)
     return spins.reshape(-1, *size)
 

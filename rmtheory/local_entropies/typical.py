@@ -89,7 +89,7 @@ def typical_neighbourhood(chain: Chain, gammas: Sequence[float]) -> TypicalNeigh
     >>> import rmtheory as rt
     >>> curve = rt.typical_neighbourhood(rt.Chain(1, jd=0.8), [0.0, 0.5])
     >>> print(f"{curve.d[0]:.3f} {curve.entropy[0]:.4f} {float(rt.entropy(rt.Chain(1, 0.8))):.4f}")
-    0.500 0.4550 0.4550
+    0.500 0.4551 0.4551
     >>> bool(curve.mutual[1] > curve.d[1])
     True
     """
