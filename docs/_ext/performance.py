@@ -23,9 +23,8 @@ from rmsim.couplings import draw_dense
 from rmsim.data import load
 from rmsim.dynamics import Status, random_starts, relax
 from rmsim.learning import initialise
-from rmsim.learning.phases import by_columns
 from rmsim.learning.presets import dense_recipe
-from rmsim.learning.protocol import _GeneralLearner
+from rmsim.learning.protocol import _FlipLearner
 from rmsim.learning.sign_tables import TableLearner
 from rmsim.network import Network
 from rmsim.studies import capacity
@@ -71,7 +70,7 @@ def training(n: int) -> list[str]:
     parameters = dense_recipe(n)
     state = initialise(parameters, x.shape[1], 10, 0)
     tables = TableLearner(parameters, state.copy())
-    flips = _GeneralLearner(parameters, by_columns(state.copy()))
+    flips = _FlipLearner(parameters, state.copy())
     one, two = torch.randn(1024, 1024), torch.randn(1024, 1024)
     ours, general, product = in_turn(
         lambda: tables.learn(x, labels, order),
@@ -163,9 +162,9 @@ which costs networks of 1600 neurons and more up to half again.
 ## Training of dense networks
 
 An epoch of Entangled MNIST is 3750 batches of 16. Its two products with J would take 64 N²
-operations a batch by sgemm, at the rate measured beside it: *over sgemm* is our whole batch (input,
-sweeps, rule, readout) over that time. *Flips* is the route that corrects fields by what flips and
-learns by products (`rmsim.learning.phases`). The code of the authors {theirs}.
+operations per batch by sgemm, at the rate measured beside it: *over sgemm* is our whole batch
+(input, sweeps, rule, readout) over that time. *Flips* is the route that corrects fields by what
+flips and learns by products (`rmsim.learning.phases`). The code of the authors {theirs}.
 
 {table(TRAINED, trained)}
 
