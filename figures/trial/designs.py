@@ -203,6 +203,15 @@ def _overlaps(epoch: int, looks: tuple[int, ...]) -> list[Question]:
     return questions
 
 
+def _optimal() -> Question:
+    """Ask whether the first row of the table learns best: all rows, looked at above."""
+    stages = (
+        tuple(overlap_network(row, seed, (0, 1, 20)) for row in ROWS) for seed in OVERLAP_SEEDS
+    )
+    keys = tuple(f"optimal {part}" for part in ("training", "test"))
+    return _question("best row of the overlaps", "qdyn_table", keys, *stages)
+
+
 # One layer of N neurons that learns Entangled MNIST: all figures look at these networks.
 
 RULES = ("asym", "sym0", "sym1", "sym2")
@@ -441,22 +450,97 @@ def _spots() -> list[Question]:
     ]
 
 
+# The landscape of attractors, before and after training (SM-G, SM-H).
+
+LANDSCAPE_N, LANDSCAPE_EPOCHS = 1600, 30
+
+#: The value of the paper elsewhere, and that of its table.
+LANDSCAPE_LAMBDA_X = (5.0, 2.0)
+
+#: Steps and resamples are those of the paper's figure at full scale; of its 1000 pairs 300, which
+#: measure a mean to 0.003 and a deviation to 0.0025.
+LANDSCAPE_SURVEY: dict[str, Any] = {
+    "pairs": 300,
+    "steps": 20,
+    "resamples": 20,
+    "patterns": 300,
+    "noises": [0.05, 0.1, 0.2, 0.3, 0.4, 0.5],
+}
+
+#: Two networks at each lambda_x give the spread of networks two degrees of freedom.
+LANDSCAPE_SEEDS = ((0, 1), (2,))
+
+
+def landscape_network(lambda_x: float, seed: int) -> Network:
+    """Return a network whose attractors are surveyed before and after it learns."""
+    looks = (0, LANDSCAPE_EPOCHS)
+    one = _network("landscape", LANDSCAPE_N, seed, looks, lambda_x=lambda_x)
+    return replace(one, survey=LANDSCAPE_SURVEY)
+
+
+def _landscape() -> Question:
+    keys = (
+        "landscape training accuracy",
+        "landscape test accuracy",
+        *(f"curvature{part} {stage}" for stage in ("before", "after") for part in ("", " spread")),
+        "displacement of the median",
+        "displacement before training",
+        "curvature shrinks",
+        "trajectories shorten",
+        "displacement shrinks",
+        "similarity grows",
+        "labels cluster",
+    )
+    return _question(
+        "landscape",
+        "landscape",
+        tuple(f"{key} {lam:g}" for lam in LANDSCAPE_LAMBDA_X for key in keys),
+        *(
+            tuple(landscape_network(lam, seed) for seed in seeds for lam in LANDSCAPE_LAMBDA_X)
+            for seeds in LANDSCAPE_SEEDS
+        ),
+    )
+
+
 # Networks without input.
 
 #: N, J_D, samples of a stage.
 UNREACHABLE = (1000, 0.2, 50)
 REACHABLE = (4000, 0.8, 20)
 REINFORCED = (4000, 0.35, 10)
-SWEEPS = 1000
 
-#: Iterations of reinforced BP until r = 0.95, where its schedule ends.
-ITERATIONS = 298
+#: Method -> most iterations; reinforced BP with dr = 0.01 ends at r = 0.95.
+ITERATIONS = {"dynamics": 1000, "rbp": 298, "likelihood": 500}
+
+#: Method -> J_D at which success is measured for its 50 % point, and samples of a stage: at the
+#: largest size that is affordable, in the windows of the figure at full scale.
+LARGE_N, LARGE_SAMPLES = 4000, 10
+WINDOWS = {
+    "rbp": (0.15, 0.165, 0.18, 0.195, 0.21),
+    "likelihood": (0.41, 0.43, 0.45, 0.47, 0.49),
+    "dynamics": (0.66, 0.68, 0.70, 0.72, 0.74),
+}
+
+#: Sizes at which iterations of reinforced BP are compared, at the J_D of REINFORCED.
+GROWING = (1000, 2000, 4000)
 
 
 def search(cell: tuple[int, float, int], seed: int, method: str = "dynamics") -> Search:
     """Return networks that a method is to bring to a fixed point; rBP with dr = 0.01."""
     n, jd, samples = cell
-    return Search(method, n, jd, samples, SWEEPS if method == "dynamics" else ITERATIONS, seed)
+    return Search(method, n, jd, samples, ITERATIONS[method], seed)
+
+
+def searches(method: str, seed: int) -> tuple[Search, ...]:
+    """Return the searches along the curve of success of a method, one for each J_D."""
+    cells = ((LARGE_N, jd, LARGE_SAMPLES) for jd in WINDOWS[method])
+    return tuple(search(cell, seed, method) for cell in cells)
+
+
+def growing(seed: int) -> tuple[Search, ...]:
+    """Return the searches by reinforced BP at growing N."""
+    cells = ((n, *REINFORCED[1:]) for n in GROWING)
+    return tuple(search(cell, seed, "rbp") for cell in cells)
 
 
 def _searches() -> list[Question]:
@@ -465,9 +549,26 @@ def _searches() -> list[Question]:
         ("success at 0.8", "dynamics_threshold", REACHABLE, "dynamics"),
         ("rbp at 0.35", "thresholds", REINFORCED, "rbp"),
     )
+    curves = (
+        ("threshold of rbp", "thresholds", "rbp"),
+        ("threshold of the likelihood", "thresholds", "likelihood"),
+        ("threshold of the dynamics", "dynamics_threshold", "dynamics"),
+    )
     return [
-        _question(key, data, (key,), *((search(cell, seed, method),) for seed in SEEDS))
-        for key, data, cell, method in cells
+        *(
+            _question(key, data, (key,), *((search(cell, seed, method),) for seed in SEEDS))
+            for key, data, cell, method in cells
+        ),
+        *(
+            _question(key, data, (key,), *(searches(method, seed) for seed in SEEDS))
+            for key, data, method in curves
+        ),
+        _question(
+            "iterations of rbp",
+            "thresholds",
+            ("iterations of rbp",),
+            *(growing(seed) for seed in SEEDS),
+        ),
     ]
 
 
@@ -485,6 +586,8 @@ def questions() -> list[Question]:
         *_duality(),
         *_roles(),
         *_overlaps(20, (0, 1, 20)),
+        _optimal(),
+        _landscape(),
         *_features(),
     ]
 

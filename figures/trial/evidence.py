@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from figures.claims import Claim, Ours, judge
 from figures.trial import designs
 from figures.trial.runs import Result, Run, Store, merged, unpack
-from rmtheory.base.statistics import wilson_half_width
+from rmtheory.base.statistics import quantile_error, wilson_half_width
 from rmtheory.base.wording import counted
 
 #: Degrees of freedom below which the spread of networks is not known.
@@ -189,6 +189,30 @@ class Table:
                 f"{name}_networks": {cell: float(len(one)) for cell, one in values.items()},
             }
         )
+
+    def array(
+        self, stored: Stored, name: str, part: str, dims: tuple[str, ...]
+    ) -> xr.Dataset | None:
+        """Return the array `name` of a `part` of the looks, with its error, mean over networks."""
+        rows = self._looks(stored, part)
+        if not rows:
+            return None
+        values = {cell: np.array([look[name] for look in looks]) for cell, looks in rows.items()}
+        own = {
+            cell: np.mean([look[f"{name}_error"] for look in looks], axis=0)
+            for cell, looks in rows.items()
+        }
+        axes, shape = self._axes(), next(iter(values.values())).shape[1:]
+        full = {end: np.full((*map(len, axes.values()), *shape), np.nan) for end in ("", "_error")}
+        spread = np.empty((len(values), *shape))
+        for place in np.ndindex(*shape):  # each element is a number with a spread of its own
+            one = {cell: value[(slice(None), *place)] for cell, value in values.items()}
+            spread[(slice(None), *place)] = list(self._spread(one).values())
+        for row, (cell, value) in enumerate(values.items()):
+            full[""][self._place(cell, axes)] = value.mean(axis=0)
+            full["_error"][self._place(cell, axes)] = np.hypot(spread[row], own[cell])
+        data = {f"{name}{end}": ((*self.dims, *dims), one) for end, one in full.items()}
+        return xr.Dataset(data, coords=axes)
 
     def _looks(self, stored: Stored, quantity: str) -> dict[tuple[Any, ...], list[Any]]:
         rows = {}
@@ -454,36 +478,159 @@ def _spots(stored: Stored) -> xr.Dataset | None:
     return _merged(parts, n=designs.SPOT_N, epochs=last)
 
 
-def _reinforced(stored: Stored) -> xr.Dataset | None:
-    """Return the share that reinforced BP solves, as the one point of one series."""
-    found = _reached(stored, designs.REINFORCED, "rbp")
+def _stages(stored: Stored) -> xr.Dataset | None:
+    """Return the surveys of the landscape before and after training, means over networks."""
+    seeds = [seed for stage in designs.LANDSCAPE_SEEDS for seed in stage]
+    networks = {
+        lam: [designs.landscape_network(lam, seed) for seed in seeds]
+        for lam in designs.LANDSCAPE_LAMBDA_X
+    }
+    parts = []
+    for stage, epoch in (("before", 0), ("after", designs.LANDSCAPE_EPOCHS)):
+        cells: Cells = {(lam, stage): runs for lam, runs in networks.items()}
+        table = Table(("lambda_x", "stage"), cells, epoch)
+        parts += [table.array(stored, name, "survey", dims) for name, dims in _SURVEYED.items()]
+    last = Table(
+        ("lambda_x",), {(lam,): runs for lam, runs in networks.items()}, designs.LANDSCAPE_EPOCHS
+    )
+    parts += [
+        last.accuracy(stored, "training_accuracy", "train_correct", "training"),
+        last.accuracy(stored, "test_accuracy", "test_correct", "test"),
+    ]
+    steps = designs.LANDSCAPE_SURVEY["steps"]
+    taus = np.arange(steps + 1) / steps
+    data = _merged(parts, n=designs.LANDSCAPE_N, epochs=designs.LANDSCAPE_EPOCHS)
+    if data is None or "noise" not in data.dims:
+        return None
+    noises = designs.LANDSCAPE_SURVEY["noises"]
+    return data.assign_coords(noise=noises, tau=taus, other_tau=taus)
+
+
+#: What a survey of the landscape has with an error -> its dimensions besides network and stage.
+_SURVEYED: dict[str, tuple[str, ...]] = {
+    "curvature_mean": (),
+    "curvature_sd": (),
+    "trajectory": ("tau", "other_tau"),
+    **{f"displacement_{level}": ("noise",) for level in ("q25", "median", "q75")},
+    **{f"similarity_{part}": () for part in ("mean", "within", "between")},
+}
+
+
+@dataclass(frozen=True)
+class _Searched:
+    """Samples of one method at one N and J_D, of all seeds: which succeeded, and when."""
+
+    reached: NDArray[np.bool_]
+    sweeps: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, stored: Stored, runs: Sequence[Run]) -> _Searched | None:
+        """Return the samples of the runs that are stored; None if there are none."""
+        looks = [look for run in runs if (look := stored.look(run, 0)) is not None]
+        if not looks:
+            return None
+        reached = np.concatenate([unpack(look["reached"]) for look in looks])
+        return cls(reached, np.concatenate([np.array(look["sweeps"]) for look in looks]))
+
+    def numbers(self) -> dict[str, float]:
+        """Return the share of successes and the median of their iterations, with errors."""
+        share = float(self.reached.mean())
+        done = self.sweeps[self.reached]
+        known = {
+            "success": share,
+            "success_error": float(wilson_half_width(share, len(self.reached))),
+            "trials": float(len(self.reached)),
+        }
+        if len(done) > 1:
+            # Of whole numbers no error is below half a step.
+            error = float(quantile_error(np.sort(done), 0.5, resolution=0.5))
+            known |= {"sweeps_median": float(np.median(done)), "sweeps_median_error": error}
+        return known
+
+
+def _every_seed(cell: tuple[int, float, int], method: str) -> list[Run]:
+    return [designs.search(cell, seed, method) for seed in designs.SEEDS]
+
+
+def _points(stored: Stored, method: str, extra: Sequence[tuple[int, float, int]]) -> xr.Dataset:
+    """Return what a method does on (n, jd): along its curve of success and at `extra` cells."""
+    curve = [(designs.LARGE_N, jd, designs.LARGE_SAMPLES) for jd in designs.WINDOWS[method]]
+    rows = {
+        cell[:2]: one.numbers()
+        for cell in (*curve, *extra)
+        if (one := _Searched.of(stored, _every_seed(cell, method))) is not None
+    }
+    sizes, jds = sorted({n for n, _ in rows}), sorted({jd for _, jd in rows})
+    data = xr.Dataset(coords={"n": sizes, "jd": jds})
+    names = ("success", "success_error", "trials", "sweeps_median", "sweeps_median_error")
+    for name in names:
+        values = [[rows.get((n, jd), {}).get(name, np.nan) for jd in jds] for n in sizes]
+        data[name] = (("n", "jd"), np.array(values, dtype=float).reshape(len(sizes), len(jds)))
+    data = data.set_coords("trials")
+    threshold, error = _half_point(data, method)
+    return data.assign(threshold=("n", threshold), threshold_error=("n", error))
+
+
+def _half_point(data: xr.Dataset, method: str) -> tuple[list[float], list[float]]:
+    """Return the 50 % point at each N that has the whole curve; NaN elsewhere."""
+    from rmsim.studies.success_curves import crossing
+
+    values: list[tuple[float, float]] = []
+    for n in data["n"].values:
+        row = data.sel(n=n)
+        known = row.isel(jd=np.flatnonzero(row["trials"].values > 0))
+        whole = int(n) == designs.LARGE_N and set(designs.WINDOWS[method]) <= set(
+            known["jd"].values.tolist()
+        )
+        if not whole:
+            values.append((math.nan, math.nan))
+            continue
+        trials = known["trials"].values
+        hits = np.rint(known["success"].values * trials)
+        point = crossing(known["jd"].values, hits, trials)
+        there = point.value is not None and point.error is not None
+        values.append((point.value or 0.0, point.error or 0.0) if there else (math.nan, math.nan))
+    return [value for value, _ in values], [error for _, error in values]
+
+
+def _dynamics(stored: Stored) -> xr.Dataset | None:
+    data = _points(stored, "dynamics", [designs.REACHABLE])
+    if not data.sizes["n"]:
+        return None
+    # A number for each cap on the sweeps; there is one.
+    caps = {name: data[name].expand_dims("cap", -1) for name in ("threshold", "threshold_error")}
+    return data.assign(caps).assign_coords(cap=[designs.ITERATIONS["dynamics"]])
+
+
+def _algorithms(stored: Stored) -> xr.Dataset | None:
+    """Return searches in one layer as rows, one for each method and N."""
+    growing = [(n, *designs.REINFORCED[1:]) for n in designs.GROWING]
+    rows = []
+    for name, method, extra in (("rbp .01", "rbp", growing), ("likelihood", "likelihood", [])):
+        data = _points(stored, method, extra)
+        for n in data["n"].values:
+            row = data.sel(n=n, drop=True).rename(jd="point", trials="tried")
+            coupling = ("point", row["point"].values)
+            row = row.drop_vars("point").reset_coords("tried").rename(tried="trials")
+            row = row.set_coords("trials").assign_coords(coupling=coupling)
+            row = row.isel(point=np.flatnonzero(row["trials"].values > 0))
+            rows.append(row.assign_coords(group="core", search=name, n=int(n)))
+    if not rows:
+        return None
+    most = max(row.sizes["point"] for row in rows)
+    padded = [row.pad(point=(0, most - row.sizes["point"])) for row in rows]
+    return xr.concat(padded, "series")
+
+
+def _unreachable(stored: Stored) -> xr.Dataset | None:
+    n, jd, _ = designs.UNREACHABLE
+    found = _Searched.of(stored, _every_seed(designs.UNREACHABLE, "dynamics"))
     if found is None:
         return None
-    n, jd, _ = designs.REINFORCED
-    names = ("success", "success_error", "trials")
-    data = {name: (("series", "point"), found[name].values) for name in names}
-    return xr.Dataset(data).assign_coords(
-        group=("series", ["core"]),
-        search=("series", ["rbp .01"]),
-        n=("series", [n]),
-        coupling=(("series", "point"), [[jd]]),
-    )
-
-
-def _reached(
-    stored: Stored, cell: tuple[int, float, int], method: str = "dynamics"
-) -> xr.Dataset | None:
-    """Return the share of networks that reach a fixed point, at one N and J_D."""
-    looks = [stored.look(designs.search(cell, seed, method), 0) for seed in designs.SEEDS]
-    bits = [unpack(look["reached"]) for look in looks if look is not None]
-    if not bits:
-        return None
-    reached = np.concatenate(bits)
-    share, (n, jd, _) = float(reached.mean()), cell
-    dims, error = ("n", "jd"), float(wilson_half_width(share, len(reached)))
+    known, dims = found.numbers(), ("n", "jd")
     return xr.Dataset(
-        {"success": (dims, [[share]]), "success_error": (dims, [[error]])},
-        {"n": [n], "jd": [jd], "trials": (dims, [[float(len(reached))]])},
+        {name: (dims, [[known[name]]]) for name in ("success", "success_error")},
+        {"n": [n], "jd": [jd], "trials": (dims, [[known["trials"]]])},
     )
 
 
@@ -500,9 +647,10 @@ _BUILDERS: dict[str, Callable[[Stored], xr.Dataset | None]] = {
     "feature_learning": _features,
     "jd_lambda_duality": _duality,
     "spot_checks": _spots,
-    "searches": lambda stored: _reached(stored, designs.UNREACHABLE),
-    "dynamics_threshold": lambda stored: _reached(stored, designs.REACHABLE),
-    "thresholds": _reinforced,
+    "landscape": _stages,
+    "searches": _unreachable,
+    "dynamics_threshold": _dynamics,
+    "thresholds": _algorithms,
 }
 
 #: Data sets that runs of the trial give; of one figure only a share of networks.

@@ -434,7 +434,12 @@ def _network(run: Network, piece: Any, factor: float, tested: int) -> float:
     infer(parameters, state, inputs)  # compiles
     inference = _timed(lambda: infer(parameters, state, inputs)) / len(piece.train)
     again = 70_000 if run.probe or run.offline else 0
-    looks = inference * (2 * tested + 2 * run.watched + again) * len(run.looks)
+    inputs_seen = 2 * tested + 2 * run.watched + again
+    if run.survey is not None:
+        # Inputs along the paths, each followed to its attractor: some three times as long.
+        paths = run.survey["pairs"] * run.survey["steps"] * (run.survey["resamples"] + 1)
+        inputs_seen += 3 * (paths + len(run.survey["noises"]) * run.survey["patterns"])
+    looks = inference * inputs_seen * len(run.looks)
     if run.looks[-1] == 0:
         return start + looks
     for _ in run_epochs(learn, state, 0, 1):  # compiles

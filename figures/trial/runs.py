@@ -56,6 +56,9 @@ if TYPE_CHECKING:  # torch is needed by runs only, not by those who read their r
 #: To be raised when training gives other numbers, beyond rounding: stored results are refused then.
 VERSION = 1
 
+#: Of distances in a survey of the landscape: far below their errors.
+_SURVEY_DECIMALS = 6
+
 Bits = NDArray[np.bool_]
 
 #: Epoch -> what is measured then, as JSON values.
@@ -116,6 +119,9 @@ class Network:
     offline : bool
         Whether the readout is learnt again at each look, by the same rule and for as many epochs,
         on the states that the network then has.
+    survey : mapping, optional
+        How much of the landscape of attractors is measured at each look: the parameters of
+        :class:`rmsim.studies.landscape_survey.Survey` by name.
     """
 
     plan: Plan
@@ -124,6 +130,7 @@ class Network:
     watched: int = 400
     settle: int = 0
     offline: bool = False
+    survey: Mapping[str, Any] | None = None
 
     kind: ClassVar[str] = "network"
 
@@ -146,9 +153,15 @@ class Network:
         """What is trained and how it is measured, without the epochs, as JSON values."""
         plan = self.plan.to_dict()
         del plan["preset"]  # presets with the same numbers are the same network
-        measured = {"probe": self.probe, "watched": self.watched, "settle": self.settle}
+        measured: dict[str, Any] = {
+            "probe": self.probe,
+            "watched": self.watched,
+            "settle": self.settle,
+        }
         if self.offline:
             measured["offline"] = True
+        if self.survey is not None:
+            measured["survey"] = dict(self.survey)
         return {"kind": self.kind, "plan": plan, **measured}
 
     @property
@@ -190,7 +203,22 @@ class Network:
                 row[f"{name}_correct"] = pack(right)
         if (self.probe or self.offline) and epoch:
             row |= self._read_again(state, data, epoch)
+        if self.survey is not None:
+            row["survey"] = self._surveyed(state, data)
         return row
+
+    def _surveyed(self, state: State, data: Dataset) -> dict[str, Any]:
+        """Measure the landscape; the similarity of single patterns, 90,000 numbers, is left out."""
+        from rmsim.studies.landscape_survey import Survey, survey
+
+        wanted = Survey(**(self.survey or {}))
+        values = survey(self.plan.parameters, state, data.train, wanted, self.plan.seed)
+        left = ("similarity", "similarity_error", "labels", "curvature_error")
+        return {
+            name: np.round(np.asarray(value, dtype=float), _SURVEY_DECIMALS).tolist()
+            for name, value in values.items()
+            if name not in left
+        }
 
     def _read_again(self, state: State, data: Dataset, epoch: int) -> dict[str, Any]:
         """Train readouts on the states that the network has now."""

@@ -114,6 +114,19 @@ def test_a_killed_network_goes_on_and_ends_the_same(tmp_path: Path) -> None:
 # The store.
 
 
+def test_a_survey_of_the_landscape_is_part_of_the_run() -> None:
+    plan = Plan.of_preset("landscape", 20, **FEW)
+    wanted = {"pairs": 4, "steps": 3, "resamples": 2, "patterns": 20, "noises": [0.1, 0.5]}
+    run = Network(plan, (0,), watched=10, survey=wanted)
+    assert run.key != replace(run, survey=None).key
+    survey = perform(run)[1][0]["survey"]
+    assert json.loads(json.dumps(survey)) == survey
+    assert len(survey["displacement_median"]) == 2
+    assert np.shape(survey["trajectory"]) == (4, 4)
+    assert survey["curvature_mean"] >= 1
+    assert {f"{name}_error" for name in ("curvature_mean", "similarity_within")} <= survey.keys()
+
+
 def test_results_come_back_with_where_they_were_made(tmp_path: Path) -> None:
     store, run = Store(tmp_path / "new"), linear()
     assert store.get(run) is None
@@ -222,6 +235,76 @@ def test_differences_are_taken_image_by_image() -> None:
     assert spread.error == pytest.approx(math.hypot(gap.error, 0.05))
 
 
+def stored_looks(rows: list[tuple[Run, dict[int, Any]]]) -> Stored:
+    return Stored(
+        {run.key: Result(run.key, run.title, run.identity, "", look, 1.0, {}) for run, look in rows}
+    )
+
+
+def surveyed(shift: float, after: bool) -> dict[str, Any]:
+    """Return a survey whose numbers are known: all shrink by training."""
+    shrink, taus = 0.1 if after else 0.0, len(designs.LANDSCAPE_SURVEY["noises"])
+    steps = designs.LANDSCAPE_SURVEY["steps"] + 1
+    length = np.abs(np.subtract.outer(np.arange(steps), np.arange(steps))) / (steps - 1)
+    row: dict[str, Any] = {"curvature_mean": 1.3 + shift - shrink, "curvature_sd": 0.05}
+    row |= {f"displacement_{one}": [0.2 - shrink] * taus for one in ("q25", "median", "q75")}
+    row |= {f"similarity_{one}": 0.5 + shrink for one in ("mean", "within", "between")}
+    row["trajectory"] = (length * (2 - shrink)).tolist()
+    errors = {
+        f"{name}_error": (0.001 * np.ones(np.shape(value))).tolist() for name, value in row.items()
+    }
+    return {"survey": row | errors}
+
+
+def test_surveys_of_the_landscape_are_means_over_networks_with_their_spread() -> None:
+    runs = [
+        (designs.landscape_network(lam, seed), 0.01 * (2 * seed - 1))
+        for lam in designs.LANDSCAPE_LAMBDA_X
+        for seed in (0, 1)
+    ]
+    last = designs.LANDSCAPE_EPOCHS
+    rows: list[tuple[Run, dict[int, Any]]] = [
+        (run, {0: surveyed(shift, False), last: surveyed(shift, True)}) for run, shift in runs
+    ]
+    stored = stored_looks(rows)
+    data = stored.data["landscape"]
+    one = data.sel(lambda_x=5.0, stage="after")
+    assert float(one["curvature_mean"]) == pytest.approx(1.2)
+    # Two networks at +-0.01 in each of two cells: variance 2 * 0.01^2, halved by the mean.
+    assert float(one["curvature_mean_error"]) == pytest.approx(math.hypot(0.01, 0.001))
+    by_key = {claim.key: claim for claim in CLAIMS}
+    shorter = judge(by_key["trajectories shorten 5"], data).ours
+    assert shorter is not None
+    assert shorter.value == pytest.approx(0.1)
+    assert shorter.error == pytest.approx(math.hypot(20 * 0.001, 20 * 0.001))
+    assert judge(by_key["displacement shrinks 2"], data).verdict is Verdict.AGREES
+
+
+def test_half_points_and_growth_are_read_off_stored_searches() -> None:
+    def look(hits: int, sweeps: int) -> dict[int, Any]:
+        done = np.arange(designs.LARGE_SAMPLES) < hits
+        return {0: {"reached": pack(done), "sweeps": [sweeps] * len(done)}}
+
+    rows: list[tuple[Run, dict[int, Any]]] = []
+    for method in designs.WINDOWS:
+        for run, hits in zip(designs.searches(method, 0), (0, 2, 5, 8, 10), strict=True):
+            rows.append((run, look(hits, 100)))
+    rows += [(run, look(10, round(run.n**0.5))) for run in designs.growing(0)]
+    data = stored_looks(rows).data
+    by_key = {claim.key: claim for claim in CLAIMS}
+    for key, middle in (
+        ("threshold of rbp", designs.WINDOWS["rbp"][2]),
+        ("threshold of the likelihood", designs.WINDOWS["likelihood"][2]),
+        ("threshold of the dynamics", designs.WINDOWS["dynamics"][2]),
+        ("iterations of rbp", 0.5),
+    ):
+        claim = by_key[key]
+        judged = judge(claim, data[claim.data])
+        assert judged.ours is not None, key
+        assert judged.ours.value == pytest.approx(middle, abs=0.02)
+        assert judged.verdict is Verdict.AGREES
+
+
 @pytest.mark.parametrize(
     ("wrong", "spread", "verdict"),
     [(0, 0.001, Verdict.AGREES), (400, 0.001, Verdict.DIFFERS), (0, 0.01, Verdict.UNRESOLVED)],
@@ -261,7 +344,7 @@ def test_questions_are_about_claims_that_read_their_data() -> None:
 
 
 def test_searches_are_not_cut_short() -> None:
-    assert Schedule(0.0, 0.01).iterations - designs.ITERATIONS <= 1  # of some three hundred
+    assert Schedule(0.0, 0.01).iterations - designs.ITERATIONS["rbp"] <= 1  # of some three hundred
 
 
 def test_stages_have_other_runs() -> None:
