@@ -608,18 +608,29 @@ def _algorithms(stored: Stored) -> xr.Dataset | None:
     rows = []
     for name, method, extra in (("rbp .01", "rbp", growing), ("likelihood", "likelihood", [])):
         data = _points(stored, method, extra)
-        for n in data["n"].values:
-            row = data.sel(n=n, drop=True).rename(jd="point", trials="tried")
-            coupling = ("point", row["point"].values)
-            row = row.drop_vars("point").reset_coords("tried").rename(tried="trials")
-            row = row.set_coords("trials").assign_coords(coupling=coupling)
-            row = row.isel(point=np.flatnonzero(row["trials"].values > 0))
-            rows.append(row.assign_coords(group="core", search=name, n=int(n)))
+        rows += [(name, int(n), data.sel(n=n)) for n in data["n"].values]
     if not rows:
         return None
-    most = max(row.sizes["point"] for row in rows)
-    padded = [row.pad(point=(0, most - row.sizes["point"])) for row in rows]
-    return xr.concat(padded, "series")
+    most = max(one.sizes["jd"] for _, _, one in rows)
+
+    def points(name: str) -> tuple[tuple[str, str], NDArray[np.float64]]:
+        full = np.full((len(rows), most), np.nan)
+        for row, (_, _, one) in zip(full, rows, strict=True):
+            # Where nothing was tried there is no point.
+            row[: one.sizes["jd"]] = one[name].where(one["trials"] > 0).values
+        return ("series", "point"), full
+
+    names = ("success", "success_error", "sweeps_median", "sweeps_median_error")
+    data = xr.Dataset({name: points(name) for name in names})
+    for name in ("threshold", "threshold_error"):
+        data[name] = ("series", [float(one[name]) for _, _, one in rows])
+    return data.assign_coords(
+        trials=points("trials"),
+        coupling=points("jd"),
+        group=("series", ["core"] * len(rows)),
+        search=("series", [name for name, _, _ in rows]),
+        n=("series", [n for _, n, _ in rows]),
+    )
 
 
 def _unreachable(stored: Stored) -> xr.Dataset | None:

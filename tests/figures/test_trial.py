@@ -285,13 +285,15 @@ def test_half_points_and_growth_are_read_off_stored_searches() -> None:
         done = np.arange(designs.LARGE_SAMPLES) < hits
         return {0: {"reached": pack(done), "sweeps": [sweeps] * len(done)}}
 
+    by_key = {claim.key: claim for claim in CLAIMS}
     rows: list[tuple[Run, dict[int, Any]]] = []
     for method in designs.WINDOWS:
         for run, hits in zip(designs.searches(method, 0), (0, 2, 5, 8, 10), strict=True):
             rows.append((run, look(hits, 100)))
+    alone = stored_looks(rows[:1]).data["thresholds"]
+    assert judge(by_key["threshold of rbp"], alone).ours is None
     rows += [(run, look(10, round(run.n**0.5))) for run in designs.growing(0)]
     data = stored_looks(rows).data
-    by_key = {claim.key: claim for claim in CLAIMS}
     for key, middle in (
         ("threshold of rbp", designs.WINDOWS["rbp"][2]),
         ("threshold of the likelihood", designs.WINDOWS["likelihood"][2]),
