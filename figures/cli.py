@@ -19,7 +19,7 @@ from rmtheory.runtime.command import fail, if_interrupted, run_app
 if TYPE_CHECKING:  # the command line answers before it imports
     from figures.engine.figure import Context
     from figures.trial.runner import Trial
-    from figures.trial.runs import Store
+    from figures.trial.store import Store
 
 NAME = "figures"
 
@@ -276,7 +276,7 @@ def _verify(trial: Trial) -> int:
 
 
 def _store(path: Path | None) -> Store:
-    from figures.trial.runs import Store
+    from figures.trial.store import Store
 
     if path is None:
         return Store()

@@ -28,7 +28,7 @@ from figures.engine.figure import Figure, Scale
 from figures.engine.making import failures
 from figures.trial.designs import decided_by_runs
 from figures.trial.evidence import TRIED, Stored
-from figures.trial.runs import Store
+from figures.trial.store import Store
 from rmtheory.base.errors import UnreadableDataError
 from rmtheory.runtime import netcdf
 from rmtheory.runtime.provenance import git_state

@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 
 from figures.claims import Claim, Ours, judge
 from figures.trial import designs
-from figures.trial.runs import Result, Run, Store, merged, unpack
+from figures.trial.runs import Run, merged, unpack
+from figures.trial.store import Result, Store
 from rmtheory.base.statistics import quantile_error, wilson_half_width
 from rmtheory.base.wording import counted
 

@@ -32,15 +32,13 @@ from figures.trial.runs import (
     Linear,
     Network,
     Perceptron,
-    Result,
     Run,
     Search,
-    Store,
-    machine,
     merged,
     perform,
     unpack,
 )
+from figures.trial.store import Result, Store, machine
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError, RMError, UnreadableDataError
 from rmtheory.base.wording import counted
@@ -287,8 +285,6 @@ class Comparison:
 
 def compare(run: Run, result: Result) -> Comparison:
     """Repeat `run` and compare with the stored result, image by image."""
-    from figures.trial.runs import machine
-
     data, looks, seconds = perform(run)
     here = machine()
     same = all(result.provenance.get(name) == value for name, value in here.items())
@@ -331,12 +327,16 @@ _FILE = "calibration.json"
 
 
 def size_key(run: Run) -> str:
-    """Return a hash of all that a cost depends on: the run without its seed."""
+    """Return a hash of all that a cost depends on: the run without its seed.
+
+    Searches cost much the same along a curve of success: J_D is left out of theirs.
+    """
     return _size(run.identity, run.looks[-1])
 
 
 def _size(identity: Mapping[str, Any], last: int) -> str:
-    parts = {name: value for name, value in identity.items() if name != "seed"}
+    free = {"seed", "jd"} if identity["kind"] == Search.kind else {"seed"}
+    parts = {name: value for name, value in identity.items() if name not in free}
     if "plan" in parts:
         parts["plan"] = {name: value for name, value in parts["plan"].items() if name != "seed"}
     # A network that does not learn costs its looks alone.

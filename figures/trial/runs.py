@@ -17,12 +17,6 @@ Of every look the images of the test set that are classified correctly are store
 that two runs are compared image by image (McNemar): of the difference of accuracies on the same
 n images the variance is that of :math:`c_i - c'_i \in \{-1, 0, 1\}` over n, and not the sum of two
 binomial ones.
-
-Results of runs: one small file each, with where it comes from, in figures/data/trained.
-
-A file is written whole or not at all, ends with a checksum, and is refused if it was cut off or
-altered, if its name is not that of what it says it holds, or if another version of the training
-made it. Weights are not stored: :func:`figures.trial.runner.verify` trains again and compares.
 """
 
 from __future__ import annotations
@@ -30,22 +24,20 @@ from __future__ import annotations
 import base64
 import json
 import os
-import platform
 import time
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.engine.figure import ROOT
 from rmtheory.base.errors import InvalidInputError, UnreadableDataError
-from rmtheory.runtime.provenance import attributes, parameters_hash
+from rmtheory.runtime.provenance import parameters_hash
 from rmtheory.runtime.run_store import RunStore
-from rmtheory.runtime.untrusted import MALFORMED
 
 if TYPE_CHECKING:  # torch is needed by runs only, not by those who read their results
     from rmsim.data import Dataset, Samples
@@ -99,8 +91,36 @@ def unpack(stored: Mapping[str, Any]) -> Bits:
     return bits.astype(bool)
 
 
+class Keyed(ABC):
+    """A run with a key."""
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def identity(self) -> dict[str, Any]:
+        """What is done and how it is measured, without the epochs, as JSON values."""
+
+    @property
+    def key(self) -> str:
+        """Hash of the identity."""
+        return parameters_hash(self.identity, VERSION)
+
+
 @dataclass(frozen=True)
-class Network:
+class _Flat(Keyed):
+    """A run whose identity is its fields."""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Its kind and its fields, without the epochs, as JSON values."""
+        values = asdict(self)
+        del values["looks"]
+        return {"kind": self.kind, **values}
+
+
+@dataclass(frozen=True)
+class Network(Keyed):
     """A network that learns.
 
     Parameters
@@ -163,11 +183,6 @@ class Network:
         if self.survey is not None:
             measured["survey"] = dict(self.survey)
         return {"kind": self.kind, "plan": plan, **measured}
-
-    @property
-    def key(self) -> str:
-        """Hash of the identity."""
-        return parameters_hash(self.identity, VERSION)
 
     def execute(self, data: Dataset, folder: Path | None = None, follow: Follow = silent) -> Looks:
         """Train and measure; what is in `folder` of a killed run is not computed again."""
@@ -256,7 +271,7 @@ class Network:
 
 
 @dataclass(frozen=True)
-class Perceptron:
+class Perceptron(_Flat):
     """The binarised perceptron with two hidden layers of `width`, by straight-through gradients."""
 
     dataset: str
@@ -275,18 +290,6 @@ class Perceptron:
     def title(self) -> str:
         """For the name of the file."""
         return f"perceptron_{self.dataset}_h{self.width}_eta{self.eta:g}_s{self.seed}"
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """What is trained, without the epochs, as JSON values."""
-        values = asdict(self)
-        del values["looks"]
-        return {"kind": self.kind, **values}
-
-    @property
-    def key(self) -> str:
-        """Hash of the identity."""
-        return parameters_hash(self.identity, VERSION)
 
     def execute(self, data: Dataset, folder: Path | None = None, follow: Follow = silent) -> Looks:
         """Train and test; a killed run begins again."""
@@ -309,7 +312,7 @@ class Perceptron:
 
 
 @dataclass(frozen=True)
-class Frozen:
+class Frozen(Keyed):
     """A network of which only the readout learns, by the perceptron rule; features once."""
 
     plan: Plan
@@ -340,11 +343,6 @@ class Frozen:
         del plan["preset"]
         return {"kind": self.kind, "plan": plan}
 
-    @property
-    def key(self) -> str:
-        """Hash of the identity."""
-        return parameters_hash(self.identity, VERSION)
-
     def execute(self, data: Dataset, folder: Path | None = None, follow: Follow = silent) -> Looks:
         """Compute the features, train the readout and test it; a killed run begins again."""
         from rmsim.learning.baselines import frozen_features
@@ -370,7 +368,7 @@ class Frozen:
 
 
 @dataclass(frozen=True)
-class Linear:
+class Linear(_Flat):
     """A softmax classifier on the inputs themselves."""
 
     dataset: str
@@ -391,18 +389,6 @@ class Linear:
         """For the name of the file."""
         return f"linear_{self.dataset}_s{self.seed}"
 
-    @property
-    def identity(self) -> dict[str, Any]:
-        """What is trained, without the epochs, as JSON values."""
-        values = asdict(self)
-        del values["looks"]
-        return {"kind": self.kind, **values}
-
-    @property
-    def key(self) -> str:
-        """Hash of the identity."""
-        return parameters_hash(self.identity, VERSION)
-
     def execute(self, data: Dataset, folder: Path | None = None, follow: Follow = silent) -> Looks:
         """Train and test."""
         from rmsim.learning.readout import ProbeParameters, fit_probe
@@ -415,7 +401,7 @@ class Linear:
 
 
 @dataclass(frozen=True)
-class Classes:
+class Classes(Keyed):
     """The training samples of each class of a data set, counted."""
 
     dataset: str
@@ -433,11 +419,6 @@ class Classes:
         """Whose classes are counted, as JSON values."""
         return {"kind": self.kind, "dataset": self.dataset, "seed": 0}
 
-    @property
-    def key(self) -> str:
-        """Hash of the identity."""
-        return parameters_hash(self.identity, VERSION)
-
     def execute(self, data: Dataset, folder: Path | None = None, follow: Follow = silent) -> Looks:
         """Count."""
         follow(0)
@@ -445,7 +426,7 @@ class Classes:
 
 
 @dataclass(frozen=True)
-class Search:
+class Search(_Flat):
     """Networks without input that an algorithm brings to a fixed point, one layer."""
 
     method: str
@@ -464,18 +445,6 @@ class Search:
     def title(self) -> str:
         """For the name of the file."""
         return f"{self.method}_n{self.n}_jd{self.jd:g}_s{self.seed}"
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """What is run, as JSON values."""
-        values = asdict(self)
-        del values["looks"]
-        return {"kind": self.kind, **values}
-
-    @property
-    def key(self) -> str:
-        """Hash of the identity."""
-        return parameters_hash(self.identity, VERSION)
 
     def execute(
         self, data: Dataset | None, folder: Path | None = None, follow: Follow = silent
@@ -603,13 +572,11 @@ def _resumed(run: Network, data: Dataset, folder: Path | None) -> tuple[Looks, t
 
 
 def _save_looks(folder: Path, key: str, looks: Looks) -> None:
-    from rmtheory.runtime.run_store import RunStore
 
     RunStore(folder).save("looks.json", {"key": key, "looks": as_json(looks)})
 
 
 def _load_looks(folder: Path, key: str) -> Looks:
-    from rmtheory.runtime.run_store import RunStore
 
     held = RunStore(folder).load("looks.json")
     if held.get("key") != key:
@@ -625,171 +592,6 @@ def as_json(looks: Looks) -> dict[str, Any]:
 def from_json(stored: Mapping[str, Any]) -> Looks:
     """Return what :func:`as_json` made."""
     return {int(epoch): dict(row) for epoch, row in stored.items()}
-
-
-#: Where the results of the repository are.
-TRAINED = ROOT / "figures" / "data" / "trained"
-
-#: Digits of the key in the name of a file.
-_DIGITS = 10
-
-#: What stored results record of where they were made.
-_PROVENANCE = ("git_commit", "git_dirty", "versions", "python", "date")
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a run gave.
-
-    Parameters
-    ----------
-    key : str
-        Of the run.
-    title : str
-        What was trained, for readers.
-    identity : mapping
-        The same for the machine: whatever the numbers depend on, but for the epochs.
-    data : str
-        sha256 of the data set.
-    looks : dict
-        Epoch -> what was measured.
-    cpu_seconds : float
-        Time of a core.
-    provenance : mapping
-        Commit, versions, date, machine.
-    """
-
-    key: str
-    title: str
-    identity: Mapping[str, Any]
-    data: str
-    looks: Looks
-    cpu_seconds: float
-    provenance: Mapping[str, str]
-
-    @property
-    def commit(self) -> str:
-        """The commit that made it, shortened; a star if files differed from it."""
-        changed = "*" if self.provenance.get("git_dirty") == "yes" else ""
-        return f"{self.provenance.get('git_commit', 'unknown')[:9]}{changed}"
-
-    @property
-    def machine(self) -> str:
-        """The processor on which it ran."""
-        return self.provenance.get("machine", "unknown")
-
-    def covers(self, run: Run) -> bool:
-        """Return whether it has all looks of `run`."""
-        return self.key == run.key and all(epoch in self.looks for epoch in run.looks)
-
-
-@dataclass(frozen=True)
-class Store:
-    """The folder of the results."""
-
-    path: Path = field(default=TRAINED)
-
-    def file(self, run: Run) -> Path:
-        """Return the file of the result of `run`."""
-        return self.path / f"{run.title}_{run.key[:_DIGITS]}.json"
-
-    def add(self, run: Run, data: str, looks: Looks, cpu_seconds: float) -> Result:
-        """Write the result of a run; looks of an earlier one of the same key stay in it."""
-        earlier = self.get(run)
-        if earlier is not None and earlier.data == data:
-            looks = {**earlier.looks, **looks}
-        stamped = attributes(run.identity, version=VERSION)
-        provenance = {name: stamped[name] for name in _PROVENANCE} | machine()
-        content = {
-            "format": 1,
-            "version": VERSION,
-            "key": run.key,
-            "title": run.title,
-            "run": run.identity,
-            "data": data,
-            "cpu_seconds": round(cpu_seconds, 2),
-            "provenance": provenance,
-            "looks": as_json(dict(sorted(looks.items()))),
-        }
-        self.path.mkdir(parents=True, exist_ok=True)
-        RunStore(self.path).save(self.file(run).name, content)
-        return _result(content, self.file(run))
-
-    def get(self, run: Run) -> Result | None:
-        """Return the result of a run, whatever its looks; None if there is none.
-
-        Raises
-        ------
-        UnreadableDataError
-            If the file is damaged or was made by other code, naming it and what to do.
-        """
-        try:
-            return self._load(self.file(run).name)
-        except FileNotFoundError:
-            return None
-
-    def has(self, run: Run) -> bool:
-        """Return whether all looks of `run` are there."""
-        held = self.get(run)
-        return held is not None and held.covers(run)
-
-    def results(self) -> list[Result]:
-        """Return all results, by their file names.
-
-        Raises
-        ------
-        UnreadableDataError
-            As :meth:`get`.
-        """
-        names = sorted(path.name for path in self.path.glob("*.json"))
-        return [self._load(name) for name in names]
-
-    def _load(self, name: str) -> Result:
-        again = "restore it by 'git checkout', or remove it and 'make decide' runs it again"
-        try:
-            content = RunStore(self.path).load(name)
-        except UnreadableDataError as problem:
-            raise UnreadableDataError(f"{problem}: {again}") from None
-        file = self.path / name
-        version = content.get("version"), content.get("format")
-        if version != (VERSION, 1):
-            raise UnreadableDataError(
-                f"{file} was made by other code: training version {version[0]}, file format "
-                f"{version[1]}, where this is {VERSION} and 1: {again}"
-            )
-        return _result(content, file, again)
-
-
-def _result(content: Mapping[str, Any], file: Path, again: str = "") -> Result:
-    try:
-        result = Result(
-            key=content["key"],
-            title=content["title"],
-            identity=content["run"],
-            data=content["data"],
-            looks=from_json(content["looks"]),
-            cpu_seconds=float(content["cpu_seconds"]),
-            provenance=content["provenance"],
-        )
-    except MALFORMED as problem:
-        raise UnreadableDataError(f"{file} holds no result of a run ({problem}): {again}") from None
-    same = parameters_hash(result.identity, VERSION) == result.key
-    if not same or not file.stem.endswith(result.key[:_DIGITS]):
-        raise UnreadableDataError(f"{file} is not named after what it holds: {again}")
-    return result
-
-
-def machine() -> dict[str, str]:
-    """Return the processor and its threads: what rounding depends on."""
-    import torch
-
-    name = platform.processor() or platform.machine()
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        name = next(line.partition(":")[2].strip() for line in lines if "model name" in line)
-    except (OSError, StopIteration):
-        pass  # other systems
-    return {"machine": name, "threads": str(torch.get_num_threads()), "device": "cpu"}
 
 
 def perform(run: Run, folder: Path | None = None) -> tuple[str, Looks, float]:

@@ -46,7 +46,7 @@ from figures.report.publishing import (
     with_headline,
 )
 from figures.trial.evidence import Stored
-from figures.trial.runs import Store
+from figures.trial.store import Store
 from rmtheory import NotConvergedError
 from rmtheory.explorer.page import page_text
 from rmtheory.runtime import netcdf

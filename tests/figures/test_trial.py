@@ -23,14 +23,13 @@ from figures.trial.runs import (
     Linear,
     Network,
     Perceptron,
-    Result,
     Run,
-    Store,
     merged,
     pack,
     perform,
     unpack,
 )
+from figures.trial.store import Result, Store
 from rmsim.data import load
 from rmsim.learning.run_folder import Plan
 from rmsim.search.reinforced import Schedule
