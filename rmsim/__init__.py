@@ -25,6 +25,7 @@ computes and not by ``import rmsim`` or a command's ``--help``.
 :func:`synthetic`                    a data set of any size: noisy copies of random patterns
 :func:`train`, :func:`evaluate`      learning in the representation manifold: :class:`Plan`
 :class:`RMClassifier`                the same as a classifier of scikit-learn
+:class:`Trained`                     a trained network: predictions, to torch and back
 ===================================  ========================================================
 
 :class:`Status` says how a search ended. Specialists find more in the subpackages, which need no
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from rmsim.enumeration.exhaustive import enumerate_fixed_points
     from rmsim.learning.estimator import RMClassifier
     from rmsim.learning.run_folder import Plan
+    from rmsim.learning.trained import Trained
     from rmsim.learning.training import evaluate, train, train_many
     from rmsim.network import Network
     from rmsim.search.amp import belief_propagation
@@ -83,6 +85,7 @@ else:
             ".enumeration.exhaustive": ["enumerate_fixed_points"],
             ".learning.estimator": ["RMClassifier"],
             ".learning.run_folder": ["Plan"],
+            ".learning.trained": ["Trained"],
             ".learning.training": ["evaluate", "train", "train_many"],
             ".network": ["Network"],
             ".search.amp": ["belief_propagation"],
@@ -120,6 +123,7 @@ __all__ = [
     "Serial",
     "Status",
     "Sweep",
+    "Trained",
     "belief_propagation",
     "collect",
     "draw",

@@ -279,7 +279,7 @@ def predict_command(
 
     Example: rmsim predict runs/mine --data new.npz --out labels.csv
     """
-    from rmsim.learning.training import predict_file
+    from rmsim.learning.trained import predict_file
 
     for name, value in (("data", data), ("out", out)):
         if value is None:

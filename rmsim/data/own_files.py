@@ -216,8 +216,8 @@ class Encoding:
             return "none: the inputs are spins"
         return "standardised by mean and deviation of the training inputs"
 
-    def inputs(self, table: Table, path: str | os.PathLike[str]) -> npt.NDArray[Any]:
-        """Return the inputs of a table as the network gets them; refuse another width or order."""
+    def ordered(self, table: Table, path: str | os.PathLike[str]) -> npt.NDArray[Any]:
+        """Return the inputs of a table in the order trained on, not scaled; refuse others."""
         if self.names is not None and table.names is not None and table.names != self.names:
             if sorted(self.names) != sorted(table.names):
                 missing = sorted(set(self.names) ^ set(table.names))
@@ -234,9 +234,15 @@ class Encoding:
         if table.inputs.shape[1] != len(self.mean):
             allowed = f"{len(self.mean)} inputs, as those that the network was trained on"
             raise InvalidInputError(f"X of {path}", f"{table.inputs.shape[1]} inputs", allowed)
-        assert self.deviation is not None
+        return table.inputs
+
+    def inputs(self, table: Table, path: str | os.PathLike[str]) -> npt.NDArray[Any]:
+        """Return the inputs of a table as the network gets them; refuse another width or order."""
+        values = self.ordered(table, path)
+        if self.mean is None or self.deviation is None:
+            return values
         scale = np.where(self.deviation > 0, self.deviation, np.inf)
-        scaled: npt.NDArray[Any] = ((table.inputs - self.mean) / scale).astype(np.float32)
+        scaled: npt.NDArray[Any] = ((values - self.mean) / scale).astype(np.float32)
         return scaled
 
     def classes(self, table: Table, path: str | os.PathLike[str]) -> npt.NDArray[np.int64]:

@@ -6,12 +6,20 @@ stored sweeps and must not change; the names of version 0.1 are still read (`Sta
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
+
+from rmtheory.base.errors import UnreadableDataError
+from rmtheory.runtime.untrusted import MALFORMED, parse_json
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 #: Names in the output of version 0.1.
 _FORMER_NAMES = {
@@ -170,8 +178,90 @@ class SearchResult:
         """Return which searches ended in `status`."""
         return self.status == int(status)
 
+    def to_xarray(self) -> xr.Dataset:
+        """Return it as a data set over sample (and start), to select from, store and read back.
+
+        Examples
+        --------
+        >>> import rmsim as rs
+        >>> result = rs.relax(rs.Network(50, rs.Chain(1, jd=1.0)), samples=2, starts=3)
+        >>> dict(result.to_xarray().state.sizes)
+        {'sample': 2, 'start': 3, 'layer': 1, 'neuron': 50}
+        >>> again = rs.SearchResult.from_xarray(result.to_xarray())
+        >>> bool((again.state == result.state).all())
+        True
+        """
+        import xarray as xr  # here, because workers import this module and do without
+
+        dims = ("sample", "start")[: self.status.dim()]
+        values: dict[str, Any] = {}
+        for name in _TENSORS:
+            more = ("layer", "neuron") if name == "state" else ()
+            values[name] = (dims + more, getattr(self, name).numpy(), {"long_name": _MEANING[name]})
+        for name, tensor in self.quantities.items():
+            values[name] = (dims, tensor.numpy(), {"role": _QUANTITY})
+        words = ", ".join(f"{int(status)} {status.label}" for status in Status)
+        values["status"][2]["flags"] = words
+        about = {"method": self.method, "settings": json.dumps(dict(self.settings))}
+        return xr.Dataset(values, attrs=about | {"seed": self.seed, "device": self.device})
+
+    @classmethod
+    def from_xarray(cls, data: xr.Dataset) -> SearchResult:
+        """Return the result that :meth:`to_xarray` made into a data set, also after a file.
+
+        Raises
+        ------
+        UnreadableDataError
+            If it is another data set: naming what is missing or does not fit.
+        """
+        try:
+            dims = data["status"].dims
+            if dims not in (("sample",), ("sample", "start")):
+                raise ValueError(f"status is over {', '.join(map(str, dims))}")
+            tensors = {}
+            for name in _TENSORS:
+                wanted = (*dims, "layer", "neuron") if name == "state" else dims
+                if data[name].dims != wanted:
+                    raise ValueError(f"{name} is over {', '.join(map(str, data[name].dims))}")
+                kind = _TYPES.get(name, np.int64)
+                tensors[name] = torch.tensor(np.asarray(data[name].values).astype(kind))
+            for value in set(tensors["status"].flatten().tolist()):
+                Status(value)
+            if not bool((tensors["state"].abs() <= 1).all()):
+                raise ValueError("state has entries that are not spins")
+            return cls(
+                method=str(data.attrs["method"]),
+                settings=parse_json(data.attrs["settings"]),
+                **tensors,
+                seed=int(data.attrs["seed"]),
+                device=str(data.attrs["device"]),
+                quantities={
+                    str(name): torch.tensor(array.values)
+                    for name, array in data.data_vars.items()
+                    if array.attrs.get("role") == _QUANTITY
+                },
+            )
+        except MALFORMED as problem:
+            raise UnreadableDataError(f"the data set is not a search result: {problem}") from None
+
 
 _TENSORS = ("status", "iterations", "period", "attempts", "min_margin", "unsatisfied", "state")
+
+#: Those that are not int64.
+_TYPES: dict[str, Any] = {"status": np.int8, "state": np.int8, "min_margin": np.float64}
+
+_MEANING = {
+    "status": "how the search ended",
+    "iterations": "sweeps or iterations",
+    "period": "sweeps after which the state returns",
+    "attempts": "starts that were tried",
+    "min_margin": "least s_i h_i of the final state",
+    "unsatisfied": "neurons with s_i h_i <= 0",
+    "state": "final state",
+}
+
+#: Attribute of what only one method gives.
+_QUANTITY = "quantity of the method"
 
 
 def join_results(parts: Sequence[SearchResult], dim: int = 0) -> SearchResult:

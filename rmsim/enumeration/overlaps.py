@@ -19,6 +19,7 @@ second moment resolved by distance.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +27,11 @@ from numpy.typing import ArrayLike, NDArray
 from rmsim.compiled_loops import compiled
 from rmsim.given import checked_matrices
 from rmsim.tensors import Numbers, checked_states, tensor_of
-from rmtheory.base.errors import InvalidInputError
+from rmtheory.base.errors import InvalidInputError, UnreadableDataError
+from rmtheory.runtime.untrusted import MALFORMED
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Array = NDArray[np.float64]
 Packed = NDArray[np.uint64]
@@ -84,6 +89,49 @@ class FixedPoints:
         if self.packed is None:
             raise InvalidInputError("keep_states", False, "True to have the states, not the count")
         return self.packed
+
+    def to_xarray(self) -> xr.Dataset:
+        """Return the states as a data set over fixed point, layer and neuron."""
+        import xarray as xr  # here, because workers import this module and do without
+
+        meaning = {"long_name": "fixed points"}
+        states = (("fixed_point", "layer", "neuron"), self.states, meaning)
+        about = ("nodes", "near_ties", "method", "seconds")
+        return xr.Dataset({"states": states}, attrs={name: getattr(self, name) for name in about})
+
+    @classmethod
+    def from_xarray(cls, data: xr.Dataset) -> FixedPoints:
+        """Return the fixed points that :meth:`to_xarray` made into a data set, also after a file.
+
+        Raises
+        ------
+        UnreadableDataError
+            If it is another data set: naming what is missing or does not fit.
+
+        Examples
+        --------
+        >>> import rmsim as rs
+        >>> network = rs.Network(10, rs.Chain(1, jd=0.5))
+        >>> result = rs.enumerate_fixed_points(network, keep_states=True)
+        >>> again = FixedPoints.from_xarray(result.to_xarray())
+        >>> again.count == result.count, bool((again.states == result.states).all())
+        (True, True)
+        """
+        try:
+            states = data["states"]
+            if states.dims != ("fixed_point", "layer", "neuron"):
+                raise ValueError(f"states are over {', '.join(map(str, states.dims))}")
+            spins = np.asarray(states.values)
+            if not bool((np.abs(spins) == 1).all()):
+                raise ValueError("states have entries that are not +1 or -1")
+            count, layers, n = spins.shape
+            return cls(
+                *(n, layers, count, pack(spins.astype(np.int8))),
+                *(int(data.attrs["nodes"]), int(data.attrs["near_ties"])),
+                *(str(data.attrs["method"]), float(data.attrs["seconds"])),
+            )
+        except (*MALFORMED, InvalidInputError) as problem:
+            raise UnreadableDataError(f"the data set is not fixed points: {problem}") from None
 
 
 # The chain as one network.

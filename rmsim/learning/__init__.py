@@ -100,6 +100,7 @@ if TYPE_CHECKING:
     )
     from rmsim.learning.run_folder import Checkpoint, Folder, Plan
     from rmsim.learning.state import State, Wiring, initialise, state_of, state_of_matrices
+    from rmsim.learning.trained import Trained, TrainedModule, predict_file
     from rmsim.learning.training import (
         Metrics,
         Outcome,
@@ -178,6 +179,7 @@ else:
             ],
             ".run_folder": ["Checkpoint", "Folder", "Plan"],
             ".state": ["State", "Wiring", "initialise", "state_of", "state_of_matrices"],
+            ".trained": ["Trained", "TrainedModule", "predict_file"],
             ".training": [
                 "Metrics",
                 "Outcome",
@@ -228,6 +230,8 @@ __all__ = [
     "Score",
     "State",
     "StoredProbe",
+    "Trained",
+    "TrainedModule",
     "Wiring",
     "accuracy",
     "baseline_preset",
@@ -249,6 +253,7 @@ __all__ = [
     "outputs",
     "overlap_recipe",
     "predict",
+    "predict_file",
     "present",
     "preset",
     "reservoir_parameters",

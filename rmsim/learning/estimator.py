@@ -30,7 +30,7 @@ from rmsim.learning.readout import (
     checked_features,
     fit_probe,
 )
-from rmsim.learning.run_folder import load_arrays, save_arrays
+from rmsim.learning.run_folder import demand_consistent, load_arrays, save_arrays
 from rmsim.tensors import checked_seed, choose_device
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError, UnreadableDataError
@@ -228,6 +228,7 @@ class RMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # skl
                 for name, value in arrays.items()
                 if name.startswith("state_")
             }
+            demand_consistent(made.parameters_, tensors["j"].dtype, tensors)
             made.state_ = state_of(made.parameters_, tensors, header["seed"], header["step"])
             made.readout_ = LinearReadout(torch.tensor(arrays["readout"], device=place))
             made.classes_ = arrays["classes"]

@@ -493,15 +493,15 @@ def outputs(state: State, s: torch.Tensor) -> torch.Tensor:
     return (s.flatten(1).to(state.dtype) * state.a_out) @ state.w_out.T
 
 
+def outputs_of(state: State, s: torch.Tensor) -> torch.Tensor:
+    """Return :func:`outputs` of any number of states, in products of one size."""
+    parts = [outputs(state, s[first : first + _TOGETHER]) for first in range(0, len(s), _TOGETHER)]
+    return torch.cat(parts) if parts else outputs(state, s)
+
+
 def predict(parameters: Parameters, state: State, inputs: Array) -> torch.Tensor:
     """Return the predicted class numbers."""
-    x = checked_inputs(state, inputs)
-    s = infer(parameters, state, x)
-    predicted = torch.empty(len(x), dtype=torch.int64, device=state.device)
-    for first in range(0, len(x), _TOGETHER):
-        part = slice(first, first + _TOGETHER)
-        predicted[part] = outputs(state, s[part]).argmax(1)
-    return predicted
+    return outputs_of(state, infer(parameters, state, inputs)).argmax(1)
 
 
 def accuracy(parameters: Parameters, state: State, inputs: Array, labels: Array) -> float:

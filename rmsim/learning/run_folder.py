@@ -517,7 +517,7 @@ def load_checkpoint(path: Path, device: torch.device | str = "cpu") -> Checkpoin
     try:
         plan = Plan.from_dict(header["plan"])
         tensors = {name: torch.tensor(value, device=device) for name, value in arrays.items()}
-        demand_consistent(plan, tensors)
+        demand_consistent(plan.parameters, choose_dtype(plan.dtype), tensors)
         state = state_of(plan.parameters, tensors, plan.seed, _count(header, "step"))
         return Checkpoint(plan, str(header["data"]), _count(header, "epoch"), state)
     except (
@@ -575,7 +575,9 @@ def load_arrays(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return header, arrays
 
 
-def demand_consistent(plan: Plan, tensors: Mapping[str, torch.Tensor]) -> None:
+def demand_consistent(
+    parameters: Parameters, dtype: torch.dtype, tensors: Mapping[str, torch.Tensor]
+) -> None:
     """Refuse arrays of wrong shape or type, numbers that are not finite, places out of range.
 
     The compiled sweeps trust columns and bounds: a file that is not what it says must not reach
@@ -588,14 +590,12 @@ def demand_consistent(plan: Plan, tensors: Mapping[str, torch.Tensor]) -> None:
     KeyError
         If one is missing.
     """
-    parameters = plan.parameters
     neurons = parameters.neurons
     classes = int(tensors["w_back_shape"][1])
     inputs = int(tensors["w_in_shape"][1])
     rows = classes if parameters.readout.kind == "perceptron" else 0
     for name in ("a_in", "a_back", "a_out"):
         _demand(name, tensors[name], (neurons,), torch.bool)
-    dtype = choose_dtype(plan.dtype)
     _demand("w_out", tensors["w_out"], (rows, neurons), dtype)
     for name, width in (("w_in", inputs), ("w_back", classes)):
         if tensors[f"{name}_shape"].tolist() != [neurons, width]:

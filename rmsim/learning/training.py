@@ -28,8 +28,7 @@ from typing import Any
 import torch
 
 from rmsim.compiled_loops import side_by_side
-from rmsim.data import Dataset, Encoding, Samples, load
-from rmsim.data.own_files import read_table
+from rmsim.data import Dataset, Samples, load
 from rmsim.learning import (
     Parameters,
     State,
@@ -39,7 +38,7 @@ from rmsim.learning import (
     measure,
 )
 from rmsim.learning.presets import preset as preset_named
-from rmsim.learning.protocol import Epoch, learning_of_many, predict, run_epochs, work_of
+from rmsim.learning.protocol import Epoch, learning_of_many, run_epochs, work_of
 from rmsim.learning.readout import (
     Features,
     LinearReadout,
@@ -421,36 +420,6 @@ def load_run(
         where = f"{dataset.source}, whose content differs"
         raise InvalidInputError("data", where, "the data that the run was trained on")
     return checkpoint
-
-
-def predict_file(
-    folder: str | Path, data: str | Path, *, device: str | torch.device = "auto"
-) -> list[int | str]:
-    """Return the label of each sample of a file, by the probe of a run or else its perceptrons.
-
-    Parameters
-    ----------
-    folder : path
-        Of the run.
-    data : path
-        Inputs, as for :func:`rmsim.data.own_files.read_table`; labels in it are ignored. They are
-        scaled as the inputs that the run was trained on, if these were data of your own.
-    device : str
-        Where to compute.
-    """
-    run = Folder(Path(folder))
-    checkpoint = load_checkpoint(run.checkpoint, choose_device(device))
-    state, parameters = checkpoint.state, checkpoint.plan.parameters
-    encoding = Encoding.load(run.labels) if run.labels.exists() else None
-    table = read_table(data, "y" if encoding is None else encoding.files[2])
-    inputs = table.inputs if encoding is None else encoding.inputs(table, data)
-    probe = load_probe(run, checkpoint)
-    if probe is None:
-        numbers = predict(parameters, state, torch.as_tensor(inputs)).tolist()
-    else:
-        s = infer(parameters, state, torch.as_tensor(inputs)).flatten(1)[:, state.a_out]
-        numbers = probe.readout.outputs(s).argmax(1).tolist()
-    return numbers if encoding is None else [encoding.labels[number] for number in numbers]
 
 
 # The epochs of the network.

@@ -19,8 +19,10 @@ factor of two: at distances 1 and 2 count the fixed points instead,
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -43,7 +45,11 @@ from rmsim.tensors import (
     generator,
 )
 from rmtheory.base import checks
-from rmtheory.base.errors import InvalidInputError, NotConvergedError
+from rmtheory.base.errors import InvalidInputError, NotConvergedError, UnreadableDataError
+from rmtheory.runtime.untrusted import MALFORMED, parse_json
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Array = NDArray[np.float64]
 
@@ -113,6 +119,47 @@ class LocalEntropy:
         if len(d) == 1:
             return float(self.mutual[0])
         return float(PchipInterpolator(d, self.mutual[::-1])(distance))
+
+    def to_xarray(self) -> xr.Dataset:
+        """Return the curve as a data set over gamma."""
+        import xarray as xr  # here, because workers import this module and do without
+
+        values = {
+            name: ("gamma", getattr(self, name), {"long_name": what, "units": unit})
+            for name, what, unit in (
+                ("d", "distance per neuron from the reference point", "1"),
+                ("entropy", "entropy per neuron", "nat"),
+                ("mutual", "distance per neuron between two fixed points at d", "1"),
+            )
+        }
+        return xr.Dataset(values, {"gamma": self.gamma}, {"failed": json.dumps(self.failed)})
+
+    @classmethod
+    def from_xarray(cls, data: xr.Dataset) -> LocalEntropy:
+        """Return the curve that :meth:`to_xarray` made into a data set, also after a file.
+
+        Raises
+        ------
+        UnreadableDataError
+            If it is another data set: naming what is missing or does not fit.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> curve = LocalEntropy(*np.ones((4, 2)), failed=((0.5, "cap"),))
+        >>> LocalEntropy.from_xarray(curve.to_xarray()).failed
+        ((0.5, 'cap'),)
+        """
+        try:
+            names = ("gamma", "d", "entropy", "mutual")
+            for name in names:
+                if data[name].dims != ("gamma",):
+                    raise ValueError(f"{name} is over {', '.join(map(str, data[name].dims))}")
+            failed = tuple((float(g), str(why)) for g, why in parse_json(data.attrs["failed"]))
+            parts = {name: np.asarray(data[name].values, np.float64) for name in names}
+            return cls(**parts, failed=failed)
+        except MALFORMED as problem:
+            raise UnreadableDataError(f"the data set is not a local entropy: {problem}") from None
 
 
 def local_entropy_around(

@@ -20,6 +20,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 from scipy.optimize import isotonic_regression
+from scipy.stats import binom
 
 from rmsim.studies.capacity import protocol_named, run_trials
 from rmsim.studies.convergence import batches, sample_range
@@ -308,9 +309,10 @@ def p_max(
 ) -> Capacity:
     """Return the capacity from trials with `patterns` pairs and 5th percentiles `o5`.
 
-    It is where the fit of :func:`monotone_fit` falls below 1 - `epsilon`. All P tried are too
-    large, or too small, only if every trial says so; where some trials reach 1 - `epsilon` and
-    others do not, but the fit has no crossing, the trials do not determine P_max.
+    It is where the fit of :func:`monotone_fit` falls below 1 - `epsilon`. If it lies below
+    everywhere, all P tried are too large, provided that trials reach 1 - `epsilon` by luck only:
+    their chance is below 1/2 with 95 % confidence (Clopper and Pearson; none of 5, one of 8, two of
+    11). All are too small if trials fail so rarely. Otherwise the trials do not determine P_max.
 
     Examples
     --------
@@ -332,8 +334,8 @@ def p_max(
     penalty = _penalty(p, values)
     value, status = _crossing(p, values, target, penalty)
     if status is not CapacityStatus.FOUND:
-        reached = values >= target
-        if reached.any() and not reached.all():
+        agree = values < target if status is CapacityStatus.BELOW else values >= target
+        if not _by_luck(int((~agree).sum()), p.size):
             status = CapacityStatus.UNDETERMINED
         return Capacity(math.nan, math.nan, status)
     draw = np.random.default_rng(seed)
@@ -348,6 +350,17 @@ def p_max(
     if len(resampled) < _RESOLVED * bootstrap:
         return Capacity(math.nan, math.nan, CapacityStatus.UNRESOLVED)
     return Capacity(value, float(np.std(resampled, ddof=1)), CapacityStatus.FOUND)
+
+
+def _by_luck(some: int, trials: int) -> bool:
+    """Return whether what happened in `some` of the trials has a chance below 1/2, by 95 %.
+
+    Examples
+    --------
+    >>> [trials for trials in range(1, 12) if _by_luck(1, trials)]
+    [8, 9, 10, 11]
+    """
+    return bool(binom.cdf(some, trials, 0.5) < 0.05)
 
 
 def _crossing(

@@ -1,6 +1,5 @@
 """The sparse recipe against other code: the authors' run, where at hand, and one in numpy."""
 
-import json
 import os
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from rmsim.learning import Parameters, State, batch_step, train_epoch
+from rmsim.learning import Parameters, State, Trained, batch_step, train_epoch
 from rmsim.learning.presets import sparse_recipe
 from rmsim.learning.state import state_of_matrices
 
@@ -22,34 +21,11 @@ needs_authors = pytest.mark.skipif(
 def authors() -> tuple[dict[str, torch.Tensor], Parameters, State]:
     """Their run, its protocol, and where it begins. Their matrices are stored [from, to]."""
     assert FOLDER is not None
-    with np.load(Path(FOLDER) / "emnist_N1000_K200.npz", allow_pickle=False) as file:
-        peer = {name: torch.as_tensor(file[name]) for name in file.files if name != "hp"}
-        numbers = json.loads(str(file["hp"]))
-    parameters = sparse_recipe(
-        1000,
-        jd=numbers["j_d"],
-        rho_j=numbers["rho_J"],
-        rho_in=numbers["rho_in"],
-        lambda_x=numbers["lx"],
-        lambda_y=numbers["ly"],
-        eta_j=numbers["lr_j"],
-        eta_in=numbers["lr_in"],
-        eta_out=numbers["lr_out"],
-        kappa_j=numbers["k_j"],
-        kappa_in=numbers["k_in"],
-        kappa_out=numbers["k_out"],
-        decay_out=numbers["wd_out"],
-    )
-    state = state_of_matrices(
-        parameters,
-        peer["init_J"].T.unsqueeze(0),
-        peer["init_W_in"].T,
-        peer["init_W_back"].T,
-        peer["init_W_out"].T,
-        present_j=peer["mask_J"].T.unsqueeze(0),
-        present_in=peer["mask_in"].T,
-    )
-    return peer, parameters, state
+    file = Path(FOLDER) / "emnist_N1000_K200.npz"
+    with np.load(file, allow_pickle=False) as arrays:
+        peer = {name: torch.as_tensor(arrays[name]) for name in arrays.files if name != "hp"}
+    network = Trained.of_authors(file, "init")
+    return peer, network.parameters, network.state
 
 
 def assert_final(state: State, peer: dict[str, torch.Tensor]) -> None:

@@ -206,8 +206,8 @@ def test_p_max_says_why_there_is_none(edge: float, trials: int, status: Capacity
 def test_a_few_lucky_trials_are_no_capacity() -> None:
     p = np.arange(40, 48)
     o5 = np.array([0.9, 0.9, 0.9, 0.9, 0.96, 0.9, 0.9, 0.9])
-    # One of eight reaches the target, and not at the lowest P: nothing says where P_max is.
-    assert p_max(p, o5).status is CapacityStatus.UNDETERMINED
+    # One of eight reaches the target, and not at the lowest P: luck, all P are too large.
+    assert p_max(p, o5).status is CapacityStatus.BELOW
 
 
 def test_slope_is_the_weighted_line() -> None:
@@ -335,3 +335,19 @@ def test_the_fit_decreases_and_is_an_overlap() -> None:
     assert 0 < error.max() < 0.5
     with pytest.raises(InvalidInputError, match=r"^patterns must be one for each trial"):
         monotone_fit([1, 2], [1, 1])
+
+
+def test_a_lucky_trial_leaves_the_advice() -> None:
+    """One of eight decides nothing; one of seven, or two of eight, leave it open."""
+    low, high, p = 0.5, 1.0, np.arange(16, 32, 2)
+    for lucky in range(1, 8):  # at the least P the fit would cross
+        o5 = np.full(8, low)
+        o5[lucky] = high
+        assert p_max(p, o5).status is CapacityStatus.BELOW, lucky
+        if lucky > 1:
+            assert p_max(p[1:], o5[1:]).status is CapacityStatus.UNDETERMINED, lucky
+    unlucky = np.full(8, high)
+    unlucky[2] = 0.8  # the decreasing fit crosses, but not in every bootstrap sample
+    assert math.isnan(p_max(p, unlucky).value)
+    two = np.array([low, low, low, high, low, low, low, high])
+    assert p_max(p, two).status is CapacityStatus.UNDETERMINED
