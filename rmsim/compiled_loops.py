@@ -36,6 +36,9 @@ import numba
 import numpy as np
 import torch
 from numba.core.caching import FunctionCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.types import unliteral
 from numba.extending import register_jitable
 
 from rmsim.tensors import is_up
@@ -62,10 +65,53 @@ def compiled_part(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function that only compiled functions call.
 
     It has no entry from Python, whose code for many arrays takes longer to build than the loop, and
-    is kept on disk as part of its callers alone.
+    no machine code of its own: it is optimised and kept on disk as part of its callers alone.
+    Numbers that are known when a caller is built make no part of their own for their values.
     """
     options: Any = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return cast(Callable[P, R], numba.njit(**options)(function))
+    dispatcher: Any = numba.njit(pipeline_class=_PartCompiler, **options)(function)
+    template = dispatcher.get_call_template
+    dispatcher.get_call_template = lambda arguments, named: template(
+        tuple(map(_kind, arguments)), {name: _kind(x) for name, x in named.items()}
+    )
+    return cast(Callable[P, R], dispatcher)
+
+
+_NumbaCompiler: Any = Compiler  # these carry no types
+_NumbaLibrary: Any = JITCodeLibrary
+_kind: Any = unliteral
+
+
+class _PartCompiler(_NumbaCompiler):  # type: ignore[misc]
+    """Numba's compiler, for a function that has no machine code of its own."""
+
+    def define_pipelines(self) -> Any:
+        name = self.state.func_id.func_qualname
+        self.state.library = _PartLibrary(self.state.targetctx.codegen(), name)
+        return super().define_pipelines()
+
+
+class _PartLibrary(_NumbaLibrary):  # type: ignore[misc]
+    """The code of a part in the language of LLVM, to be linked into its callers.
+
+    Numba itself optimises a function and builds its machine code before it links the optimised code
+    into each caller and optimises that: of a loop in 25 parts, a fifth of the time to build it.
+    """
+
+    def finalize(self) -> None:
+        """Link what this part calls."""
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalized = True
+
+    @property
+    def codegen(self) -> Any:
+        """Return what numba gives the Python objects of a compiled function; a part has none."""
+        return self
+
+    def set_env(self, name: str, env: object) -> None:
+        """Do nothing: there is no machine code that could look for them."""
 
 
 # Machine code on disk.

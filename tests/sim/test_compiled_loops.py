@@ -85,3 +85,36 @@ def test_one_process_builds_while_others_wait(
         second._release()
         code._release()
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+PARTS = """
+from rmsim.compiled_loops import compiled, compiled_part
+@compiled_part
+def third(x):
+    if x == 0:
+        raise ValueError("no third of 0")
+    return x // 3
+@compiled_part
+def ninth(x):
+    return third(third(x)) + third(x)
+@compiled
+def both(x):
+    return third(x) + ninth(x)
+"""
+
+
+def test_parts_have_code_in_their_callers_alone_built_or_from_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "cache"))
+    first = _module(tmp_path, "loops_in_parts", PARTS)
+    again = _module(tmp_path, "loops_in_parts", PARTS)
+    for module, loads in ((first, 0), (again, 1)):
+        assert module.both(27) == 9 + 3 + 9
+        assert sum(module.both.stats.cache_hits.values()) == loads
+        with pytest.raises(ValueError, match="no third of 0"):
+            module.both(3 * 0)
+        with pytest.raises(ValueError, match="no third of 0"):
+            module.both(2)  # two calls down
+    (part,) = first.ninth.overloads.values()
+    assert part.library.get_pointer_to_function(part.fndesc.mangled_name) == 0
