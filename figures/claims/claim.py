@@ -152,7 +152,7 @@ _THEORY = frozenset({"annealed", "stability", "local_curves", "phase_diagram", "
 FIGURE_OF = {"local_curves": "local_entropies", "self_coupling": "role_of_jd"}
 
 #: Data sets that only stored runs give; no figure shows them.
-STORED = frozenset({"spot_checks", "searches"})
+STORED = frozenset({"spot_checks", "searches", "clusters"})
 
 #: Returns our value, or None where the data set does not hold it.
 Reader = Callable[[xr.Dataset], Ours | None]

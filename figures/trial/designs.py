@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from figures.claims.claim import claim_id
-from figures.trial.runs import Classes, Frozen, Linear, Network, Perceptron, Run, Search
+from figures.trial.runs import Classes, Cluster, Frozen, Linear, Network, Perceptron, Run, Search
 
 
 @dataclass(frozen=True)
@@ -572,12 +572,28 @@ def _searches() -> list[Question]:
     ]
 
 
+#: N, J_D, pairs of a stage, and N of typical fixed points: their neighbours, 0.8 on average at
+#: N = 400, become fewer as N e^{-c sqrt N}.
+CLUSTER = (1000, 0.8, 20, 2000)
+
+
+def cluster(seed: int) -> Cluster:
+    """Return fixed points that the dynamics reaches, to be joined by single flips."""
+    return Cluster(*CLUSTER, seed)
+
+
+def _clusters() -> Question:
+    keys = ("typical fixed points", "connected cluster", "branching cluster")
+    return _question("clusters", "clusters", keys, *((cluster(seed),) for seed in SEEDS))
+
+
 def questions() -> list[Question]:
     """Return all questions; those before others of the same value are answered first."""
     return [
         _class_counts(),
         _linear(),
         *_searches(),
+        _clusters(),
         *_benchmarks(),
         *_initial_overlaps(),
         *_overlaps(1, (0, 1)),

@@ -33,7 +33,7 @@ from figures.claims import Claim, Ours, judge
 from figures.trial import designs
 from figures.trial.runs import Run, merged, unpack
 from figures.trial.store import Result, Store
-from rmtheory.base.statistics import quantile_error, wilson_half_width
+from rmtheory.base.statistics import quantile_error, standard_error, wilson_half_width
 from rmtheory.base.wording import counted
 
 #: Degrees of freedom below which the spread of networks is not known.
@@ -646,6 +646,39 @@ def _unreachable(stored: Stored) -> xr.Dataset | None:
     )
 
 
+def _clusters(stored: Stored) -> xr.Dataset | None:
+    """Return the share of pairs that are joined, growth with distance, neighbours of typical ones.
+
+    Growth is the number of fixed points joined at two flips over that at one, of each network.
+    """
+    looks = [stored.look(designs.cluster(seed), 0) for seed in designs.SEEDS]
+    there = [look for look in looks if look is not None]
+    pairs = [row for look in there for row in look["pairs"] if row["pair"]]
+    if len(pairs) < LEAST_FREEDOM:
+        return None
+    n, jd, _, typical_n = designs.CLUSTER
+    joined = np.array([row["joined"] for row in pairs], dtype=float)
+    ones, twos = np.array([row["joined_at"] for row in pairs], dtype=float).T
+    growth = twos[ones > 0] / ones[ones > 0]
+    typical = np.array([count for look in there for count in look["typical"]], dtype=float)
+    lengths = [row["flips"] / row["distance"] for row in pairs if row["joined"]]
+    # None of m has a chance below 1/m: a mean of zeros is not certain.
+    rare = float(wilson_half_width(min(1.0, typical.mean()), len(typical)))
+    return xr.Dataset(
+        {
+            "joined": joined.mean(),
+            "joined_error": float(wilson_half_width(joined.mean(), len(joined))),
+            "growth": growth.mean(),
+            "growth_error": float(standard_error(growth)),
+            "length": np.mean(lengths),
+            "length_error": float(standard_error(np.array(lengths))),
+            "typical_neighbours": typical.mean(),
+            "typical_neighbours_error": max(float(standard_error(typical)), rare),
+        },
+        {"n": n, "jd": jd, "pairs": len(pairs), "typical_n": typical_n},
+    )
+
+
 def _seed(result: Result) -> int:
     identity = result.identity
     return int(identity["plan"]["seed"] if "plan" in identity else identity["seed"])
@@ -660,6 +693,7 @@ _BUILDERS: dict[str, Callable[[Stored], xr.Dataset | None]] = {
     "jd_lambda_duality": _duality,
     "spot_checks": _spots,
     "landscape": _stages,
+    "clusters": _clusters,
     "searches": _unreachable,
     "dynamics_threshold": _dynamics,
     "thresholds": _algorithms,

@@ -28,6 +28,7 @@ from figures.trial.designs import Question
 from figures.trial.evidence import Stored
 from figures.trial.runs import (
     Classes,
+    Cluster,
     Frozen,
     Linear,
     Network,
@@ -395,8 +396,8 @@ def seconds_per_epoch(run: Run) -> float:
     """Time a piece of `run`; return the CPU-seconds of an epoch, looks included."""
     from rmsim.data import load
 
-    if isinstance(run, Search):
-        few = replace(run, samples=2)
+    if isinstance(run, Search | Cluster):
+        few: Search | Cluster = replace(run, samples=2)
         few.execute(None)  # compiles
         return _timed(lambda: few.execute(None)) * run.samples / 2
     try:

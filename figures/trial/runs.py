@@ -7,7 +7,8 @@ A run is one of
 * :class:`Frozen`: the readout of a network that does not learn; its states are computed once;
 * :class:`Linear`: a softmax classifier on the inputs themselves;
 * :class:`Classes`: the samples of each class, counted;
-* :class:`Search`: networks without input that an algorithm brings to a fixed point.
+* :class:`Search`: networks without input that an algorithm brings to a fixed point;
+* :class:`Cluster`: fixed points of networks without input that single flips join.
 
 The key of a run is a hash of what is trained, without the epochs at which it is looked at: figures
 that look at one network at different epochs share it. The same key and the same kind of machine
@@ -468,7 +469,74 @@ class Search(_Flat):
         return {0: {"reached": pack(reached), "sweeps": found.iterations.numpy().tolist()}}
 
 
-Run = Network | Perceptron | Frozen | Linear | Classes | Search
+@dataclass(frozen=True)
+class Cluster(_Flat):
+    """Fixed points of networks of one layer, and whether single flips join them.
+
+    In every network two fixed points that the dynamics reaches from random starts are taken, and a
+    path between them is looked for through fixed points alone; those joined to the first at one and
+    two flips are counted. Then as many typical fixed points are planted, in networks of `typical_n`
+    neurons, and their neighbours at one flip counted.
+    """
+
+    n: int
+    jd: float
+    samples: int
+    typical_n: int
+    seed: int
+    starts: int = 4
+    looks: tuple[int, ...] = (0,)
+
+    kind: ClassVar[str] = "cluster"
+    #: No data set.
+    dataset: ClassVar[str] = ""
+
+    @property
+    def title(self) -> str:
+        """For the name of the file."""
+        return f"cluster_n{self.n}_jd{self.jd:g}_s{self.seed}"
+
+    def execute(
+        self, data: Dataset | None, folder: Path | None = None, follow: Follow = silent
+    ) -> Looks:
+        """Search and count; a killed run begins again."""
+        from rmsim.couplings import draw
+        from rmsim.dynamics.relaxation import relax
+        from rmsim.network import Network as Core
+        from rmsim.search.paths import count_joined, flip_path
+        from rmsim.search.planted import plant, single_flips
+        from rmsim.tensors import generator
+        from rmtheory.base.chain import Chain
+
+        core = Core(self.n, Chain(1, self.jd))
+        rows: list[dict[str, Any]] = []
+        for sample in range(self.samples):
+            J = draw(core, seed=self.seed, samples=range(sample, sample + 1), dtype="float64")
+            ends = relax(J, starts=self.starts, seed=self.seed, first_sample=sample)
+            points = ends.state[0, ends.solved[0], 0].numpy()
+            if len(points) < 2 or (points[0] == points[1]).all():
+                rows.append({"pair": False})
+                continue
+            matrix = J.to_dense()[0, 0].numpy()
+            path = flip_path(matrix, points[0], points[1], core, seed=self.seed)
+            rows.append(
+                {
+                    "pair": True,
+                    "joined": path.joined,
+                    "distance": path.distance,
+                    "flips": None if path.flips is None else len(path.flips),
+                    "nearest": path.nearest,
+                    "states": path.states,
+                    "joined_at": list(count_joined(matrix, points[0], core, 2)),
+                }
+            )
+        typical = Core(self.typical_n, Chain(1, self.jd))
+        planted = (plant(typical, generator(self.seed, k, 0)) for k in range(self.samples))
+        follow(0)
+        return {0: {"pairs": rows, "typical": [single_flips(one) for one in planted]}}
+
+
+Run = Network | Perceptron | Frozen | Linear | Classes | Search | Cluster
 
 
 def demand_increasing(looks: Sequence[int], least: int = 0) -> None:

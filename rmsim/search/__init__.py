@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from rmsim.search.likelihood import Rate, log_likelihood, optimise
     from rmsim.search.methods import METHODS, Method, find_fixed_point
     from rmsim.search.neighbours import Neighbours, count_neighbours, neighbours_at
+    from rmsim.search.paths import FlipPath, count_joined, flip_path
     from rmsim.search.planted import Planted, pair_flips, plant, single_flips
     from rmsim.search.reinforced import Schedule, reinforce
     from rmsim.search.sign_search import SearchOptions
@@ -36,6 +37,7 @@ else:
             ],
             ".methods": ["METHODS", "Method", "find_fixed_point"],
             ".neighbours": ["Neighbours", "count_neighbours", "neighbours_at"],
+            ".paths": ["FlipPath", "count_joined", "flip_path"],
             ".planted": ["Planted", "pair_flips", "plant", "single_flips"],
             ".reinforced": ["Schedule", "reinforce"],
             ".sign_search": ["SearchOptions"],
@@ -46,6 +48,7 @@ __all__ = [
     "METHODS",
     "SOURCES",
     "Beliefs",
+    "FlipPath",
     "FocusedPoint",
     "LocalEntropy",
     "Method",
@@ -55,9 +58,11 @@ __all__ = [
     "Schedule",
     "SearchOptions",
     "belief_propagation",
+    "count_joined",
     "count_neighbours",
     "dense_belief_propagation",
     "find_fixed_point",
+    "flip_path",
     "focus",
     "local_entropy_around",
     "log_likelihood",

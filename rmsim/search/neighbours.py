@@ -157,27 +157,38 @@ def neighbours_at(
     return count
 
 
-def gauged(J: ArrayLike, state: ArrayLike, network: Network) -> tuple[Array, Array]:
-    """Return the margins m_t, in ascending order, and the changes D_ut in that order."""
+def margins_and_changes(
+    J: ArrayLike, state: ArrayLike, network: Network, name: str = "state"
+) -> tuple[Array, Array, Array, Array]:
+    """Return the spins of a fixed point, its margins m_t, the changes D_ut, and tolerances.
+
+    A margin below its tolerance has no certain sign in float64.
+    """
     shape = (network.layers, network.n)
     couplings = np.asarray(J, dtype=np.float64)
     if couplings.size != network.layers * network.n**2:
         allowed = f"of shape {(network.layers, network.n, network.n)}"
         raise InvalidInputError("J", f"of shape {couplings.shape}", allowed)
     K = coupling_matrix(couplings.reshape(*shape, network.n), network.lam_left, network.lam_right)
-    spins = checked_states("state", state).cpu().double().numpy().reshape(-1)
+    spins = checked_states(name, state).cpu().double().numpy().reshape(-1)
     if spins.size != K.shape[0]:
-        raise InvalidInputError("state", f"{spins.size} spins", f"of shape {shape}")
+        raise InvalidInputError(name, f"{spins.size} spins", f"of shape {shape}")
     scaled = K * spins[:, None] * spins
     tolerance = tolerances(K, network.jd)
     margins = network.jd + scaled.sum(axis=1)
     for t in np.flatnonzero(np.abs(margins) <= tolerance):
         margins[t] = accurate_margin(K[t], spins, int(t), network.jd)
     if np.any(margins <= 0):
-        raise InvalidInputError("state", "another state", "a fixed point of these couplings")
+        raise InvalidInputError(name, "another state", "a fixed point of these couplings")
+    return spins, margins, np.ascontiguousarray(2 * scaled.T), tolerance
+
+
+def gauged(J: ArrayLike, state: ArrayLike, network: Network) -> tuple[Array, Array]:
+    """Return the margins m_t, in ascending order, and the changes D_ut in that order."""
+    _, margins, change, _ = margins_and_changes(J, state, network)
     # The smallest margins first: they fail first, and end most tests at once.
     order = np.argsort(margins)
-    return margins[order], np.ascontiguousarray(2 * scaled[np.ix_(order, order)].T)
+    return margins[order], np.ascontiguousarray(change[np.ix_(order, order)])
 
 
 # Exact counts.
