@@ -14,7 +14,17 @@ from functools import cache
 from typing import Any
 
 from figures.claims.claim import claim_id
-from figures.trial.runs import Classes, Cluster, Frozen, Linear, Network, Perceptron, Run, Search
+from figures.trial.runs import (
+    Association,
+    Classes,
+    Cluster,
+    Frozen,
+    Linear,
+    Network,
+    Perceptron,
+    Run,
+    Search,
+)
 
 
 @dataclass(frozen=True)
@@ -321,7 +331,22 @@ def feature_runs(model: str, n: int, seed: int) -> Run:
     return Frozen(plan, (100, FEATURE_EPOCHS))
 
 
+#: Up to this width all seeds belong to the first stage: their spread is that of the wider ones,
+#: of which hours allow one at first.
+NARROW = 400
+
+
 def _features() -> list[Question]:
+    def stage(baseline: str, seed: int) -> tuple[Run, ...]:
+        cells = [(n, seed) for n in FEATURE_WIDTHS]
+        if seed == DENSE_SEEDS[0]:
+            cells += [
+                (n, other) for n in FEATURE_WIDTHS if n <= NARROW for other in DENSE_SEEDS[1:]
+            ]
+        return tuple(
+            feature_runs(model, *cell) for cell in sorted(cells) for model in ("ours", baseline)
+        )
+
     return [
         _question(
             f"features against {baseline.replace('_', ' ')}",
@@ -331,14 +356,7 @@ def _features() -> list[Question]:
                 for start in ("", "narrow ")
                 for part in ("training", "test")
             ),
-            *(
-                tuple(
-                    feature_runs(model, n, seed)
-                    for n in FEATURE_WIDTHS
-                    for model in ("ours", baseline)
-                )
-                for seed in DENSE_SEEDS
-            ),
+            *(stage(baseline, seed) for seed in DENSE_SEEDS),
         )
         for baseline in ("random_features", "reservoir")
     ]
@@ -587,6 +605,64 @@ def _clusters() -> Question:
     return _question("clusters", "clusters", keys, *((cluster(seed),) for seed in SEEDS))
 
 
+# Hetero-association.
+
+#: Depth -> loads P/N between which the trials are drawn: around P_max/N = 0.25 to 0.4, 0.6 to 0.8
+#: and 0.65 to 0.85, which the prototype had at N = 100 to 400.
+LOADS = {2: (0.15, 0.5), 3: (0.5, 0.95), 5: (0.55, 1.0), 7: (0.55, 1.0)}
+
+#: Sizes, and trials of each in a stage; the paper's largest is 2000, which would take days.
+ASSOCIATION_N = (200, 400, 600, 1000)
+ASSOCIATION_SEEDS = (range(8), range(8, 16))
+
+#: Depths and sizes at which the protocol as printed is tried, over all loads.
+PRINTED_LAYERS, PRINTED_N, PRINTED_LOADS = (2, 3, 5), (200, 400), (0.02, 1.0)
+
+
+def association(layers: int, n: int, seed: int) -> Association:
+    """Return a trial by the protocol that we reconstructed."""
+    return Association("reconstruction", layers, n, LOADS[layers], seed)
+
+
+def printed_association(layers: int, n: int, seed: int) -> Association:
+    """Return a trial by the protocol as printed."""
+    return Association("printed", layers, n, PRINTED_LOADS, seed)
+
+
+def _capacity() -> list[Question]:
+    gains = ("3-2", "5-3", "7-5")
+    return [
+        _question(
+            "capacity",
+            "capacity",
+            (
+                *(f"capacity reconstruction {gain}" for gain in gains),
+                *(f"capacity linear {layers}" for layers in LOADS),
+            ),
+            *(
+                tuple(
+                    association(layers, n, k)
+                    for n in ASSOCIATION_N
+                    for layers in LOADS
+                    for k in seeds
+                )
+                for seeds in ASSOCIATION_SEEDS
+            ),
+        ),
+        _question(
+            "capacity of the printed protocol",
+            "capacity",
+            ("capacity printed",),
+            tuple(
+                printed_association(layers, n, k)
+                for n in PRINTED_N
+                for layers in PRINTED_LAYERS
+                for k in ASSOCIATION_SEEDS[0]
+            ),
+        ),
+    ]
+
+
 def questions() -> list[Question]:
     """Return all questions; those before others of the same value are answered first."""
     return [
@@ -604,6 +680,7 @@ def questions() -> list[Question]:
         *_overlaps(20, (0, 1, 20)),
         _optimal(),
         _landscape(),
+        *_capacity(),
         *_features(),
     ]
 

@@ -679,6 +679,39 @@ def _clusters(stored: Stored) -> xr.Dataset | None:
     )
 
 
+def _associations(stored: Stored) -> xr.Dataset | None:
+    """Return P_max and its slopes from all trials of hetero-association, by both protocols."""
+    from rmsim.studies.capacity_sweep import analyse
+
+    seeds = [seed for stage in designs.ASSOCIATION_SEEDS for seed in stage]
+    runs = [
+        designs.association(layers, n, seed)
+        for layers in designs.LOADS
+        for n in designs.ASSOCIATION_N
+        for seed in seeds
+    ]
+    runs += [
+        designs.printed_association(layers, n, seed)
+        for layers in designs.PRINTED_LAYERS
+        for n in designs.PRINTED_N
+        for seed in designs.ASSOCIATION_SEEDS[0]
+    ]
+    rows = [(run, look) for run in runs if (look := stored.look(run, 0)) is not None]
+    if not rows:
+        return None
+    raw = xr.Dataset(
+        {name: ("trial", [float(look[name]) for _, look in rows]) for name in ("patterns", "o5")},
+        {
+            name: ("trial", [getattr(run, name) for run, _ in rows])
+            for name in ("protocol", "layers", "n")
+        },
+    )
+    data = analyse(raw)
+    best = raw["o5"].groupby(["protocol", "layers"]).max()
+    data["best_o5"] = best.reindex(protocol=data["protocol"], layers=data["layers"])
+    return data.assign(best_o5_error=0 * data["best_o5"])
+
+
 def _seed(result: Result) -> int:
     identity = result.identity
     return int(identity["plan"]["seed"] if "plan" in identity else identity["seed"])
@@ -694,6 +727,7 @@ _BUILDERS: dict[str, Callable[[Stored], xr.Dataset | None]] = {
     "spot_checks": _spots,
     "landscape": _stages,
     "clusters": _clusters,
+    "capacity": _associations,
     "searches": _unreachable,
     "dynamics_threshold": _dynamics,
     "thresholds": _algorithms,

@@ -8,7 +8,8 @@ A run is one of
 * :class:`Linear`: a softmax classifier on the inputs themselves;
 * :class:`Classes`: the samples of each class, counted;
 * :class:`Search`: networks without input that an algorithm brings to a fixed point;
-* :class:`Cluster`: fixed points of networks without input that single flips join.
+* :class:`Cluster`: fixed points of networks without input that single flips join;
+* :class:`Association`: a chain that learns random pairs.
 
 The key of a run is a hash of what is trained, without the epochs at which it is looked at: figures
 that look at one network at different epochs share it. The same key and the same kind of machine
@@ -49,8 +50,8 @@ if TYPE_CHECKING:  # torch is needed by runs only, not by those who read their r
 #: To be raised when training gives other numbers, beyond rounding: stored results are refused then.
 VERSION = 1
 
-#: Of distances in a survey of the landscape: far below their errors.
-_SURVEY_DECIMALS = 6
+#: Of distances and overlaps that are stored: far below their errors.
+_DECIMALS = 6
 
 Bits = NDArray[np.bool_]
 
@@ -231,7 +232,7 @@ class Network(Keyed):
         values = survey(self.plan.parameters, state, data.train, wanted, self.plan.seed)
         left = ("similarity", "similarity_error", "labels", "curvature_error")
         return {
-            name: np.round(np.asarray(value, dtype=float), _SURVEY_DECIMALS).tolist()
+            name: np.round(np.asarray(value, dtype=float), _DECIMALS).tolist()
             for name, value in values.items()
             if name not in left
         }
@@ -536,7 +537,53 @@ class Cluster(_Flat):
         return {0: {"pairs": rows, "typical": [single_flips(one) for one in planted]}}
 
 
-Run = Network | Perceptron | Frozen | Linear | Classes | Search | Cluster
+@dataclass(frozen=True)
+class Association(_Flat):
+    """One trial of hetero-association: a chain learns random pairs, P uniform between loads."""
+
+    protocol: str
+    layers: int
+    n: int
+    loads: tuple[float, float]
+    seed: int
+    max_epochs: int = 300
+    looks: tuple[int, ...] = (0,)
+
+    kind: ClassVar[str] = "association"
+    #: No data set.
+    dataset: ClassVar[str] = ""
+
+    @property
+    def title(self) -> str:
+        """For the name of the file."""
+        return f"{self.protocol}_l{self.layers}_n{self.n}_s{self.seed}"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Its kind and its fields as JSON values."""
+        return {**super().identity, "loads": list(self.loads)}
+
+    def execute(
+        self, data: Dataset | None, folder: Path | None = None, follow: Follow = silent
+    ) -> Looks:
+        """Learn; a killed run begins again."""
+        from rmsim.studies.capacity import protocol_named, run_trials
+
+        protocol = replace(protocol_named(self.protocol), max_epochs=self.max_epochs)
+        trials = run_trials(protocol, self.layers, self.n, [self.seed], 0, loads=self.loads)
+        follow(0)
+        row: dict[str, Any] = {
+            "patterns": int(trials.patterns[0]),
+            "o5": float(trials.o5[0]),
+            "epochs": int(trials.epochs[0]),
+        }
+        for name in ("median", "low", "high"):
+            values = np.asarray(getattr(trials, name)[0], dtype=float)
+            row[f"overlap_{name}"] = np.round(values, _DECIMALS).tolist()
+        return {0: row}
+
+
+Run = Network | Perceptron | Frozen | Linear | Classes | Search | Cluster | Association
 
 
 def demand_increasing(looks: Sequence[int], least: int = 0) -> None:
