@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
 import xarray as xr
 
 from figures.claims import grants
@@ -31,6 +32,7 @@ from figures.claims.claim import (
     difference,
     least,
     not_run,
+    ours,
     select,
 )
 
@@ -60,17 +62,16 @@ def largest_mismatch(data: xr.Dataset) -> Ours | None:
     """Return the largest |P_MLP − P| of the printed widths, in units of its least possible value.
 
     P_MLP(H) = H (D + H + C), and H is an integer: half a unit of H changes P_MLP by
-    (D + 2H + C)/2, which is the unit.
+    (D + 2H + C)/2, which is the unit. It is arithmetic of the tables: of the data nothing is read.
     """
+    from rmsim.learning.baselines import core_parameters  # torch, which lists of claims do without
+
     mismatches = []
-    for name, (inputs, classes, sizes, widths) in _SETS.items():
+    for inputs, classes, sizes, widths in _SETS.values():
         for n, width in zip(sizes, widths, strict=True):
-            one = select(data, {"dataset": name, "n": n})
-            if one is None:
-                return None
             perceptron = width * (inputs + width + classes)
             unit = (inputs + 2 * width + classes) / 2
-            mismatches.append(abs(perceptron - float(one["parameters"])) / unit)
+            mismatches.append(abs(perceptron - core_parameters(n, inputs, classes)) / unit)
     return Ours(max(mismatches), 0.0)
 
 
@@ -102,6 +103,26 @@ def _grid(data: xr.Dataset) -> dict[float, dict[tuple[float, float], Ours]] | No
 
 def _best(cells: Iterable[Ours]) -> Ours:
     return max(cells, key=lambda one: one.value)
+
+
+def median_gain(data: xr.Dataset) -> Ours | None:
+    """Return the median over settings of the gain by the better of two other values."""
+    base = At("tuned_accuracy", {"setting": "table", "other": 0.0})(data)
+    if base is None:
+        return None
+    gains = []
+    for name in sorted({str(one) for one in data["setting"].values} - {"table"}):
+        row = data["tuned_accuracy"].sel(setting=name)
+        values = data["other"].values[np.isfinite(row.values)].tolist()
+        cells = [At("tuned_accuracy", {"setting": name, "other": value})(data) for value in values]
+        better = [one for cell in cells if (one := difference(cell, base)) is not None]
+        if len(better) < 2:
+            return None
+        gains.append(_best(better))
+    gains.sort(key=lambda one: one.value)
+    low, high = gains[(len(gains) - 1) // 2], gains[len(gains) // 2]
+    # Both are differences with the same network: their errors are not independent.
+    return ours((low.value + high.value) / 2, max(low.error, high.error))
 
 
 def comparable_range(data: xr.Dataset) -> Ours | None:
@@ -215,21 +236,32 @@ BENCHMARKS = (
             ("fashion_mnist", "Fashion-MNIST"),
         )
     ),
-    not_run(
+    Claim(
         "optimal across widths",
-        "gain in accuracy by a rate, margin or J_D other than that of the table, N above 1000",
+        "gain in test accuracy by half or twice η_J, η_in, κ_J, κ_in, λ_x, or J_D ± 0.2, the "
+        "better of the two, median of the six; Entangled MNIST, N = 3000, 20 epochs",
         "most hyper-parameters remained optimal across model sizes",
         "SM-D, recurrent model and perceptron",
         "0",
-        "Twelve perturbed networks of N = 3000, three seeds each, are not run.",
+        "spot_checks",
+        median_gain,
+        relation=Relation.BELOW,
+        grant=grants.EQUIVALENT,
+        note="'Most' is taken as the median; the better of two is chosen by the same images.",
     ),
-    not_run(
+    Claim(
         "other topologies",
-        "test accuracy of two layers with dense couplings between them, against guessing",
+        "test accuracy of three layers of 200 neurons, dense couplings between neighbouring ones, "
+        "J and W_in learnt minus frozen, 20 epochs",
         "nontrivial learning capabilities",
         "SM-C, networks with arbitrary topology",
-        "0.1",
-        "No protocol of ours learns with a mask of the user's own between layers.",
+        "0",
+        "spot_checks",
+        Minus(
+            *(At("topology_accuracy", {"topology": name}) for name in ("learnt", "frozen")),
+        ),
+        relation=Relation.ABOVE,
+        note=f"Input to the first layer, label and readout at the last. {_SPOT_NOTE}",
     ),
     Claim(
         "linear classifier",

@@ -425,6 +425,37 @@ def offline_network(seed: int) -> Network:
     return replace(spot_network(seed), looks=(SPOT_EPOCHS,), offline=True)
 
 
+#: Three layers of 200 neurons with dense couplings between neighbours.
+BLOCKS, BLOCKS_N = 3, 600
+
+
+def block_network(seed: int, *, learns: bool) -> Network:
+    """Return a chain of layers with dense couplings between them; frozen but for its readout."""
+    frozen = {} if learns else {"eta_j": 0.0, "eta_in": 0.0}
+    one = dense_network(BLOCKS_N, seed, SPOT_EPOCHS, **frozen)
+    return replace(one, looks=(SPOT_EPOCHS,), blocks=BLOCKS)
+
+
+#: Width at which settings of the tables are changed, which are those of all widths.
+TUNED_N = 3000
+
+#: Setting -> other values: half and twice that of the table, and J_D from 0.9 up and down.
+OTHER_SETTINGS: dict[str, tuple[float, float]] = {
+    "eta_j": (0.01, 0.04),
+    "eta_in": (0.15, 0.6),
+    "kappa_j": (0.7, 2.8),
+    "kappa_in": (0.8, 3.2),
+    "lambda_x": (2.5, 10.0),
+    "jd": (0.7, 1.1),
+}
+
+
+def tuned_network(seed: int, **settings: float) -> Network:
+    """Return the sparse network of Entangled MNIST with one setting changed."""
+    one = benchmark_network("entangled_mnist", TUNED_N, seed, **settings)
+    return replace(one, looks=(EPOCHS,))
+
+
 def spot_random(seed: int) -> Frozen:
     """Return random features of the same width, whose readout learns at the rate of ours."""
     from rmsim.learning.run_folder import Plan
@@ -458,6 +489,28 @@ def _spots() -> list[Question]:
             "spot_checks",
             ("offline readout",),
             *((offline_network(s),) for s in DENSE_SEEDS),
+        ),
+        _question(
+            "other topologies",
+            "spot_checks",
+            ("other topologies",),
+            *((block_network(s, learns=True), block_network(s, learns=False)) for s in DENSE_SEEDS),
+        ),
+        _question(
+            "settings at other widths",
+            "spot_checks",
+            ("optimal across widths",),
+            *(
+                (
+                    tuned_network(s),
+                    *(
+                        tuned_network(s, **{name: value})
+                        for name, values in OTHER_SETTINGS.items()
+                        for value in values
+                    ),
+                )
+                for s in SEEDS
+            ),
         ),
         _question(
             "range of lambda_x",

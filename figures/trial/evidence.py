@@ -456,6 +456,16 @@ def _spots(stored: Stored) -> xr.Dataset | None:
         ("online",): [designs.offline_network(seed) for seed in seeds],
     }
     offline: Cells = {("offline",): [designs.offline_network(seed) for seed in seeds]}
+    topology: Cells = {
+        (name,): [designs.block_network(seed, learns=name == "learnt") for seed in seeds]
+        for name in ("learnt", "frozen")
+    }
+    table = {("table", 0.0): [designs.tuned_network(seed) for seed in designs.SEEDS]}
+    tuned: Cells = table | {
+        (name, value): [designs.tuned_network(seed, **{name: value}) for seed in designs.SEEDS]
+        for name, values in designs.OTHER_SETTINGS.items()
+        for value in values
+    }
     grid: Cells = {
         (lx, jd, ly): [
             designs.spot_network(seed, lambda_x=lx, jd=jd, lambda_y=ly) for seed in seeds
@@ -471,6 +481,12 @@ def _spots(stored: Stored) -> xr.Dataset | None:
         ),
         Table(("readout",), offline, last).accuracy(
             stored, "readout_accuracy", "offline_test_correct", "test"
+        ),
+        Table(("topology",), topology, last).accuracy(
+            stored, "topology_accuracy", "test_correct", "test"
+        ),
+        Table(("setting", "other"), tuned, designs.EPOCHS).accuracy(
+            stored, "tuned_accuracy", "probe_test_correct", "test"
         ),
         Table(("lambda_x", "jd", "lambda_y"), grid, last).accuracy(
             stored, "test_accuracy", "test_correct", "test"

@@ -36,6 +36,7 @@ from figures.trial.runs import (
     Perceptron,
     Run,
     Search,
+    initial_state,
     merged,
     perform,
     unpack,
@@ -429,12 +430,12 @@ def seconds_per_epoch(run: Run) -> float:
 
 
 def _network(run: Network, piece: Any, factor: float, tested: int) -> float:
-    from rmsim.learning import infer, initialise
+    from rmsim.learning import infer
     from rmsim.learning.protocol import learning_of, run_epochs
 
     parameters = run.plan.parameters
     begun = time.process_time()
-    state = initialise(parameters, piece.width, piece.classes, 0)
+    state = initial_state(run, piece)
     start = time.process_time() - begun
     inputs, labels = piece.train.tensors(state.dtype)
     learn = learning_of(parameters, inputs, labels, 0)

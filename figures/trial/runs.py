@@ -141,6 +141,10 @@ class Network(Keyed):
     offline : bool
         Whether the readout is learnt again at each look, by the same rule and for as many epochs,
         on the states that the network then has.
+    blocks : int
+        If not 0, the neurons are a chain of so many layers with dense couplings within and between
+        neighbours (SM-C, arbitrary topology); the first sees the input, the last the label and the
+        readout.
     survey : mapping, optional
         How much of the landscape of attractors is measured at each look: the parameters of
         :class:`rmsim.studies.landscape_survey.Survey` by name.
@@ -152,6 +156,7 @@ class Network(Keyed):
     watched: int = 400
     settle: int = 0
     offline: bool = False
+    blocks: int = 0
     survey: Mapping[str, Any] | None = None
 
     kind: ClassVar[str] = "network"
@@ -182,6 +187,8 @@ class Network(Keyed):
         }
         if self.offline:
             measured["offline"] = True
+        if self.blocks:
+            measured["blocks"] = self.blocks
         if self.survey is not None:
             measured["survey"] = dict(self.survey)
         return {"kind": self.kind, "plan": plan, **measured}
@@ -664,9 +671,7 @@ def _resumed(run: Network, data: Dataset, folder: Path | None) -> tuple[Looks, t
 
     A checkpoint is stored after the looks of its epoch: none is missing.
     """
-    from rmsim.learning import initialise
     from rmsim.learning.run_folder import load_checkpoint
-    from rmsim.tensors import choose_dtype
 
     if folder is not None and (folder / "checkpoint.npz").exists():
         try:
@@ -679,11 +684,30 @@ def _resumed(run: Network, data: Dataset, folder: Path | None) -> tuple[Looks, t
             same = checkpoint.plan == run.plan and checkpoint.data == data.checksum
             if same and all(epoch in looks for epoch in due):
                 return looks, (checkpoint.epoch, checkpoint.state)
-    plan = run.plan
-    state = initialise(
-        plan.parameters, data.width, data.classes, plan.seed, dtype=choose_dtype(plan.dtype)
+    return {}, (0, initial_state(run, data))
+
+
+def initial_state(run: Network, data: Dataset) -> State:
+    """Return the weights before training, with the topology of `run`."""
+    import torch
+
+    from rmsim.learning import Wiring, initialise
+    from rmsim.tensors import choose_dtype
+
+    plan, wiring = run.plan, None
+    if run.blocks:
+        layer = torch.arange(plan.parameters.neurons) * run.blocks // plan.parameters.neurons
+        near = (layer[:, None] - layer[None, :]).abs() <= 1
+        first, last = layer == 0, layer == run.blocks - 1
+        wiring = Wiring(near.fill_diagonal_(False), first, last, last)
+    return initialise(
+        plan.parameters,
+        data.width,
+        data.classes,
+        plan.seed,
+        wiring=wiring,
+        dtype=choose_dtype(plan.dtype),
     )
-    return {}, (0, state)
 
 
 def _save_looks(folder: Path, key: str, looks: Looks) -> None:
