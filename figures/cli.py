@@ -163,7 +163,7 @@ def _make_all(
     context: Context,
 ) -> int:
     """Make the figures one by one; one that fails does not stop the others."""
-    from figures.engine.making import Failure, make, store_failure
+    from figures.engine.figure import Failure, make, store_failure
     from figures.paper.registry import FIGURES, parse_scale
     from rmtheory.runtime.progress import counting
 
@@ -200,7 +200,7 @@ def _announce(
     names: Sequence[str], scale: str, folder: Path, recompute: bool, context: Context
 ) -> None:
     """Say how long the figures that take hours will take, before they start."""
-    from figures.engine.making import is_stored
+    from figures.engine.figure import is_stored
     from figures.paper.registry import FIGURES, parse_scale
 
     chosen = parse_scale(scale)
@@ -341,14 +341,14 @@ def _report(folder: Path, publish: bool, store: Path | None) -> int:
 
 def _files() -> tuple[str, ...]:
     """Return the names of all files that the command writes, partial results excepted."""
-    from figures.engine import making
+    from figures.engine import figure as engine
     from figures.paper.registry import FIGURES
     from figures.report.publishing import FILES
 
     here = Path()
-    paths = [here / name for name in (making.FAILURES, *FILES)]
+    paths = [here / name for name in (engine.FAILURES, *FILES)]
     for figure in FIGURES.values():
-        paths += [*making.figure_files(figure, here), making.hash_file(figure, here)]
+        paths += [*engine.figure_files(figure, here), engine.hash_file(figure, here)]
     return tuple(str(path) for path in paths)
 
 

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from rmtheory.local_entropies.thresholds import critical_coupling
     from rmtheory.local_entropies.typical import typical_neighbourhood
     from rmtheory.replica.eigenvalues import instability_root, stability
-    from rmtheory.second_moment.large_n import second_moment_ratio
+    from rmtheory.second_moment.ratio import second_moment_ratio
     from rmtheory.symbolic.topics import derive
 else:
     from rmtheory.base.lazy import lazy_exports
@@ -96,7 +96,7 @@ else:
             ".local_entropies.thresholds": ["critical_coupling"],
             ".local_entropies.typical": ["typical_neighbourhood"],
             ".replica.eigenvalues": ["instability_root", "stability"],
-            ".second_moment.large_n": ["second_moment_ratio"],
+            ".second_moment.ratio": ["second_moment_ratio"],
             ".symbolic.topics": ["derive"],
         },
         (

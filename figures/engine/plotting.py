@@ -1,4 +1,4 @@
-"""Small helpers shared by the plots."""
+"""What the plots share: panels, curves with their error, success with its fit, axes, colours."""
 
 from __future__ import annotations
 
@@ -10,9 +10,17 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from numpy.typing import NDArray
+
+from rmsim.studies import success_curves
+from rmtheory.base.statistics import interval
 
 #: Widths in inches of one and of two columns of a paper.
 COLUMN, DOUBLE = 3.4, 7.0
+
+#: Style of error bars.
+BARS: dict[str, Any] = {"markersize": 3, "linewidth": 0.9, "capsize": 1.5, "capthick": 0.7}
 
 
 def panels(count: int, width: float = DOUBLE, height: float = 2.5) -> tuple[Picture, list[Axes]]:
@@ -65,3 +73,56 @@ def shades(colormap: str, count: int) -> Sequence[Any]:
     import matplotlib
 
     return [matplotlib.colormaps[colormap](x) for x in np.linspace(0.0, 0.88, count)]
+
+
+def draw_success(
+    axis: Axes,
+    x: xr.DataArray,
+    success: xr.DataArray,
+    trials: xr.DataArray,
+    colour: Any,
+    marker: str,
+    label: str,
+) -> None:
+    """Draw fractions with Wilson's intervals, where something was measured."""
+    there = trials.values > 0
+    y, m = success.values[there], trials.values[there]
+    low, high = interval(np.round(y * m), m)
+    axis.errorbar(
+        x.values[there],
+        y,
+        np.stack([y - low, high - y]),
+        fmt=marker,
+        color=colour,
+        label=label,
+        **BARS,
+    )
+    axis.axhline(0.5, color="0.8", linewidth=0.6, zorder=0)
+    axis.set_ylim(-0.03, 1.03)
+
+
+def draw_fit(
+    axis: Axes, x: NDArray[np.float64], centre: xr.DataArray, width: xr.DataArray, colour: Any
+) -> None:
+    """Draw the fitted curve, where one fits."""
+    if np.isfinite(width):
+        fine = np.linspace(x.min(), x.max(), 400)
+        axis.plot(
+            fine,
+            success_curves.curve(fine, float(centre), 1 / float(width)),
+            color=colour,
+            linewidth=0.9,
+        )
+
+
+def log_sizes(axis: Axes, sizes: NDArray[Any]) -> None:
+    """A logarithmic axis with a tick at every size."""
+    axis.set_xscale("log")
+    plain_ticks(axis.xaxis, list(sizes))
+
+
+def plain_ticks(direction: Any, ticks: list[float]) -> None:
+    """Ticks at these numbers only, written without exponents."""
+    direction.set_major_locator(FixedLocator(ticks))
+    direction.set_minor_locator(NullLocator())
+    direction.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))

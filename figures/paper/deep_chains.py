@@ -24,13 +24,12 @@ from figures.engine.plotting import (
     panels,
     shades,
 )
-from figures.paper.local_curves import Values, smooth
+from figures.paper.local_entropies import Values, smooth
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import UnreadableDataError
 from rmtheory.local_entropies.diagram import BoundaryPoint, Request, boundary_point
-from rmtheory.local_entropies.functionals import functional
 from rmtheory.local_entropies.points import ystar
-from rmtheory.local_entropies.solve import CurveTracker
+from rmtheory.local_entropies.solve import CurveTracker, functional
 from rmtheory.local_entropies.thresholds import critical_coupling
 from rmtheory.runtime.files import write_text
 from rmtheory.runtime.processes import in_order

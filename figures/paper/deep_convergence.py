@@ -21,8 +21,8 @@ from figures.engine.figure import (
 from figures.engine.plotting import label_axes, panels, shades
 from rmtheory.annealed import entropy
 from rmtheory.base.chain import Chain
-from rmtheory.local_entropies.functionals import functional
 from rmtheory.local_entropies.replicated import Replicated, replicated_entropy
+from rmtheory.local_entropies.solve import functional
 
 #: Integers beyond y through which the exact values are interpolated. Fewer leave more open at small
 #: y (at y = 1.5 nine 2e-7 in phi), more amplify the rounding of the values (eighteen 3e-7).

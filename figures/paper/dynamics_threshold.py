@@ -10,15 +10,11 @@ The panels of the figure on the dynamics, one function each.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-from numpy.typing import NDArray
 
 from figures.engine.figure import (
     Context,
@@ -28,11 +24,20 @@ from figures.engine.figure import (
     grid,
     swept,
 )
-from figures.engine.plotting import DOUBLE, label_axes, shades
+from figures.engine.plotting import (
+    BARS,
+    DOUBLE,
+    draw_fit,
+    draw_success,
+    label_axes,
+    log_sizes,
+    plain_ticks,
+    shades,
+)
 from rmsim.studies.compare import convergence_bound
 from rmsim.studies.convergence import Design, analyse, gather, summarise, sweep_of
-from rmsim.studies.success_curves import REJECTED, curve, fit_trends
-from rmtheory.base.statistics import fraction, interval
+from rmsim.studies.success_curves import REJECTED, fit_trends
+from rmtheory.base.statistics import fraction
 
 _SEED = 1
 
@@ -271,8 +276,6 @@ def _chain_data(raw: xr.Dataset, parameters: Parameters) -> xr.Dataset:
 #: Where the paper puts the threshold of the dynamics.
 PAPER_JD = 0.8
 
-_BARS: dict[str, Any] = {"markersize": 3, "linewidth": 0.9, "capsize": 1.5, "capthick": 0.7}
-
 
 def success_panel(axis: Axes, data: xr.Dataset) -> None:
     """Success of one layer against J_D, for every size."""
@@ -299,7 +302,7 @@ def sweeps_panel(axis: Axes, data: xr.Dataset) -> None:
             fmt="o-",
             color=f"C{index}",
             label=f"{jd:g}",
-            **_BARS,
+            **BARS,
         )
     log_sizes(axis, data["n"].values)
     axis.set_yscale("log")
@@ -322,7 +325,7 @@ def threshold_panel(axis: Axes, data: xr.Dataset) -> None:
             color=f"C{index}",
             label=f"{cap} sweeps",
             zorder=4,
-            **_BARS,
+            **BARS,
         )
         there = np.isfinite(row["threshold"].values)
         points, errors = (row[x].values[there] for x in ("threshold", "threshold_error"))
@@ -373,7 +376,7 @@ def cycle_panel(axis: Axes, data: xr.Dataset) -> None:
             fmt="o-",
             color=f"C{index}",
             label=f"{jd:g}",
-            **_BARS,
+            **BARS,
         )
     axis.set_ylim(-0.03, 1.03)
     axis.legend(
@@ -394,55 +397,7 @@ def period_panel(axis: Axes, data: xr.Dataset) -> None:
         x = row["small_n"].values + 0.1 * step * (index - 1)  # side by side
         middle = row["period_median"].values
         bars = np.stack([middle - row["period_q25"].values, row["period_q75"].values - middle])
-        axis.errorbar(x, middle, bars, fmt="o-", color=f"C{index}", label=f"{jd:g}", **_BARS)
+        axis.errorbar(x, middle, bars, fmt="o-", color=f"C{index}", label=f"{jd:g}", **BARS)
     axis.set_yscale("log")
     axis.legend(title=r"$L=1,\ J_D=$", loc="upper left")
     label_axes(axis, r"$N$", "period of the cycle (sweeps)")
-
-
-def draw_success(
-    axis: Axes,
-    x: xr.DataArray,
-    success: xr.DataArray,
-    trials: xr.DataArray,
-    colour: Any,
-    marker: str,
-    label: str,
-) -> None:
-    """Draw fractions with Wilson's intervals, where something was measured."""
-    there = trials.values > 0
-    y, m = success.values[there], trials.values[there]
-    low, high = interval(np.round(y * m), m)
-    axis.errorbar(
-        x.values[there],
-        y,
-        np.stack([y - low, high - y]),
-        fmt=marker,
-        color=colour,
-        label=label,
-        **_BARS,
-    )
-    axis.axhline(0.5, color="0.8", linewidth=0.6, zorder=0)
-    axis.set_ylim(-0.03, 1.03)
-
-
-def draw_fit(
-    axis: Axes, x: NDArray[np.float64], centre: xr.DataArray, width: xr.DataArray, colour: Any
-) -> None:
-    """Draw the fitted curve, where one fits."""
-    if np.isfinite(width):
-        fine = np.linspace(x.min(), x.max(), 400)
-        axis.plot(fine, curve(fine, float(centre), 1 / float(width)), color=colour, linewidth=0.9)
-
-
-def log_sizes(axis: Axes, sizes: NDArray[Any]) -> None:
-    """A logarithmic axis with a tick at every size."""
-    axis.set_xscale("log")
-    plain_ticks(axis.xaxis, list(sizes))
-
-
-def plain_ticks(direction: Any, ticks: list[float]) -> None:
-    """Ticks at these numbers only, written without exponents."""
-    direction.set_major_locator(FixedLocator(ticks))
-    direction.set_minor_locator(NullLocator())
-    direction.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))

@@ -17,8 +17,8 @@ from matplotlib.figure import Figure as Picture
 
 from figures.claims.landscape import QDYN
 from figures.engine.figure import Context, Figure, Parameters, Scale, grid, swept
-from figures.engine.plotting import DOUBLE, label_axes, shades
-from figures.paper.dynamics_threshold import PAPER_JD, draw_success
+from figures.engine.plotting import BARS, DOUBLE, draw_success, label_axes, shades
+from figures.paper.dynamics_threshold import PAPER_JD
 from figures.paper.shipped import FOLDER, stored_numbers
 from figures.paper.trained_networks import TINY_DATA, gathered, training
 from rmtheory.base.chain import Chain
@@ -227,8 +227,6 @@ def _overlaps(settings: dict[str, Any], seed: int, context: Context) -> xr.Datas
 
 # The panels.
 
-_BARS: dict[str, Any] = {"markersize": 3, "linewidth": 0.9, "capsize": 1.5, "capthick": 0.7}
-
 
 def plot(data: xr.Dataset) -> Picture:
     """Draw the four panels."""
@@ -260,7 +258,7 @@ def _rate_panel(axis: Axes, data: xr.Dataset) -> None:
         y, bar = (row[name].values[shown] for name in _NETWORKS)
         # Below one flip per sweep in all networks together an average means little.
         enough = y > 2 * bar
-        axis.errorbar(sweeps[shown][enough], y[enough], bar[enough], fmt="o", color=colour, **_BARS)
+        axis.errorbar(sweeps[shown][enough], y[enough], bar[enough], fmt="o", color=colour, **BARS)
     axis.set_xscale("log")
     axis.set_yscale("log")
     axis.set_ylim(5e-5, 0.6)
@@ -285,7 +283,7 @@ def _freezing_panel(axis: Axes, data: xr.Dataset) -> None:
         color="C0",
         markerfacecolor="white",
         label="stationary states",
-        **_BARS,
+        **BARS,
     )
     late, bar = data["late_rate"].values, data["late_rate_error"].values
     axis.errorbar(
@@ -296,7 +294,7 @@ def _freezing_panel(axis: Axes, data: xr.Dataset) -> None:
         color="C1",
         zorder=4,
         label=f"networks, $N={int(data['rates_n'])}$",
-        **_BARS,
+        **BARS,
     )
     zero, its = float(data["jd_dyn"]), float(data["jd_dyn_error"])
     axis.axvline(PAPER_JD, color="0.45", linewidth=0.9, linestyle=":", label="paper, 0.8")
@@ -355,7 +353,7 @@ def _overlap_panel(axis: Axes, data: xr.Dataset) -> None:
             fmt=marker,
             color=colour,
             label=label,
-            **_BARS,
+            **BARS,
         )
     theory = data["q_theory"].values.ravel()
     names = [

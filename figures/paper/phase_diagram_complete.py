@@ -19,10 +19,9 @@ from matplotlib.figure import Figure as Picture
 from matplotlib.lines import Line2D
 
 from figures.engine.figure import Context, Figure, Parameters, Scale, swept
-from figures.engine.plotting import DOUBLE, label_axes, number
+from figures.engine.plotting import DOUBLE, label_axes, number, plain_ticks
 from figures.paper.deep_chains import between
-from figures.paper.dynamics_threshold import plain_ticks
-from figures.paper.local_curves import Values
+from figures.paper.local_entropies import Values
 from figures.paper.thresholds import sweep_over
 from rmtheory.dynamics.freezing import freezing_point
 from rmtheory.local_entropies.boundaries import KINDS

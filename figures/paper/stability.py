@@ -30,9 +30,9 @@ from figures.engine.plotting import (
 from rmtheory.annealed import entropy, log_mean_count
 from rmtheory.base.chain import Chain
 from rmtheory.replica.eigenvalues import instability_root, stability
-from rmtheory.replica.search import search_saddles
-from rmtheory.second_moment.large_n import ratio_limit
+from rmtheory.replica.symmetric import search_saddles
 from rmtheory.second_moment.overlap_exponent import exponent, maximum
+from rmtheory.second_moment.ratio import ratio_limit
 
 _DIGITS = 10
 

@@ -25,12 +25,15 @@ from figures.engine.figure import (
     Scale,
     swept,
 )
-from figures.engine.plotting import DOUBLE, label_axes, shades
-from figures.paper.dynamics_threshold import (
+from figures.engine.plotting import (
+    BARS,
+    DOUBLE,
     draw_fit,
     draw_success,
+    label_axes,
     log_sizes,
     plain_ticks,
+    shades,
 )
 from rmsim.sweep import Grid, Sweep
 from rmtheory.local_entropies.thresholds import critical_coupling
@@ -350,8 +353,6 @@ _LOOK: dict[str, tuple[str, str, str, float]] = {
     "rbp .003": ("rBP, $dr=0.003$", "Purples_r", "C3", 0.35),
 }
 
-_BARS: dict[str, Any] = {"markersize": 3, "linewidth": 0.9, "capsize": 1.5, "capthick": 0.7}
-
 
 def _rows(data: xr.Dataset, group: str, search: str) -> Iterator[xr.Dataset]:
     """Give the series of a group and search in turn, without the padding."""
@@ -396,7 +397,7 @@ def sizes_panel(axis: Axes, data: xr.Dataset) -> None:
             fmt=f"{marker}-",
             color=colour,
             label=name,
-            **_BARS,
+            **BARS,
         )
     axis.axhline(float(data["jd_critical"]), color="0.2", linewidth=0.9, linestyle="--")
     log_sizes(axis, np.unique(data["n"].values[data["group"].values == "core"]))
@@ -419,7 +420,7 @@ def iterations_panel(axis: Axes, data: xr.Dataset) -> None:
             fmt=f"{marker}-",
             color=colour,
             label=f"{name} at $J_D={float(there[0]['coupling']):g}$",
-            **_BARS,
+            **BARS,
         )
     log_sizes(axis, np.unique(data["n"].values[data["group"].values == "core"]))
     axis.set_yscale("log")
@@ -440,7 +441,7 @@ def speed_panel(axis: Axes, data: xr.Dataset) -> None:
         fmt="D-",
         color="C2",
         label=f"rBP, $N={size}$",
-        **_BARS,
+        **BARS,
     )
     axis.axhline(0.35, color="0.4", linewidth=0.8, linestyle=":", label="paper, 0.35")
     critical = float(data["jd_critical"])

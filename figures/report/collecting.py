@@ -24,8 +24,7 @@ from figures.claims import (
     indicative,
     judge,
 )
-from figures.engine.figure import Figure, Scale
-from figures.engine.making import failures
+from figures.engine.figure import Figure, Scale, failures
 from figures.trial.designs import decided_by_runs
 from figures.trial.evidence import TRIED, Stored
 from figures.trial.store import Store

@@ -7,7 +7,7 @@ for each class. Entangled MNIST (paper, SM-D) is MNIST seen through 100 random b
     W_{kj} \sim \mathcal N(0, 1/784), \qquad k = 1, \dots, 100,
 
 with pixels p_j from 0 to 255, not centred, and sign(0) = -1. The 70,000 inputs are a file of the
-package, one bit per spin; :mod:`rmsim.data.make_entangled` makes it again from MNIST.
+package, one bit per spin; :mod:`rmsim.data.mnist` makes it again from MNIST.
 """
 
 from __future__ import annotations

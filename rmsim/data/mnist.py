@@ -5,6 +5,8 @@ with the published ones by the sha256 of the uncompressed content. Inputs are pi
 
 An IDX file begins with the magic number 00 00 08 d for unsigned bytes in d dimensions; d sizes as
 big-endian 32-bit integers follow, then exactly as many bytes as the sizes say.
+
+Entangled MNIST is made from MNIST by ``python -m rmsim.data.mnist DIR``, with the IDX files in DIR.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +22,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from rmsim.data.dataset import Dataset, Samples
+from rmsim.data.dataset import (
+    ENTANGLED_PATH,
+    ENTANGLED_SEED,
+    Dataset,
+    Samples,
+    entangled_from,
+    write_packed,
+)
 from rmsim.data.download import (
     VARIABLE,
     DownloadError,
@@ -30,7 +40,8 @@ from rmsim.data.download import (
     looked_in,
     roots,
 )
-from rmtheory.base.errors import InvalidInputError, UnreadableDataError
+from rmtheory.base.errors import InvalidInputError, RMError, UnreadableDataError
+from rmtheory.runtime.command import fail
 from rmtheory.runtime.untrusted import at_most, opened_unpacked
 
 CLASSES = 10
@@ -328,3 +339,20 @@ def _magic(dimensions: int) -> bytes:
 
 def _shape(content: bytes, dimensions: int) -> list[int]:
     return [int(size) for size in np.frombuffer(content, ">u4", dimensions, offset=4)]
+
+
+def make_entangled(arguments: list[str]) -> int:
+    """Write the file of Entangled MNIST into the package and print the checksum for the source."""
+    if len(arguments) != 1:
+        return fail("make_entangled", "DIR with the IDX files of MNIST must be given", 2)
+    try:
+        data = entangled_from(load_images("mnist", arguments[0]))
+        write_packed(data, ENTANGLED_PATH)
+    except RMError as problem:
+        return fail("make_entangled", str(problem), 1)
+    print(f"{ENTANGLED_PATH}: seed {ENTANGLED_SEED}, checksum {data.checksum}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(make_entangled(sys.argv[1:]))

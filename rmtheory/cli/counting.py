@@ -150,7 +150,7 @@ def stability(
     if chain.layers <= 2:
         quantities["coefficient"] = result.coefficient
     if search:
-        from rmtheory.replica.search import search_saddles
+        from rmtheory.replica.symmetric import search_saddles
 
         others = search_saddles(chain)
         quantities["other_saddles"] = len(others.saddles)

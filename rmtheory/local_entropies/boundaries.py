@@ -36,8 +36,7 @@ from rmtheory.local_entropies.curves import (
     monotonicity,
 )
 from rmtheory.local_entropies.functional import Refined
-from rmtheory.local_entropies.functionals import functional
-from rmtheory.local_entropies.solve import CurveTracker
+from rmtheory.local_entropies.solve import CurveTracker, functional
 
 Kind = Literal["rm", "gap"]
 

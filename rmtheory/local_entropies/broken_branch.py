@@ -40,14 +40,13 @@ from rmtheory.local_entropies.broken import (
 )
 from rmtheory.local_entropies.broken_averages import check_broken
 from rmtheory.local_entropies.core import CoreFunctional
-from rmtheory.local_entropies.functionals import functional
 from rmtheory.local_entropies.points import (
     LocalEntropy,
     YStar,
     local_entropy,
     ystar,
 )
-from rmtheory.local_entropies.solve import ANCHOR, CurveTracker
+from rmtheory.local_entropies.solve import ANCHOR, CurveTracker, functional
 
 # One point.
 

@@ -31,9 +31,8 @@ from rmtheory.base.errors import (
 from rmtheory.base.estimate import Estimate, Tier
 from rmtheory.local_entropies.dilute_gas import small_distance
 from rmtheory.local_entropies.functional import Refined
-from rmtheory.local_entropies.functionals import functional
 from rmtheory.local_entropies.points import YStar, distance, ystar
-from rmtheory.local_entropies.solve import CurveTracker
+from rmtheory.local_entropies.solve import CurveTracker, functional
 
 # The curve as a data set.
 

@@ -26,7 +26,7 @@ Chains of one, two, more and infinitely many layers differ in how the tilted ave
 integrated, in how the errors fall with the resolution, and in what is known of the limit d -> 0.
 Each is a type derived from :class:`Functional` (in :mod:`~rmtheory.local_entropies.core`,
 :mod:`~rmtheory.local_entropies.pair` and :mod:`~rmtheory.local_entropies.transfer_operator`),
-chosen by :func:`rmtheory.local_entropies.functionals.functional`.
+chosen by :func:`rmtheory.local_entropies.solve.functional`.
 """
 
 from __future__ import annotations

@@ -412,7 +412,7 @@ def pair_q0_at(chain: Chain, point: Refined) -> Estimate:
     --------
     >>> from rmtheory import Chain
     >>> from rmtheory.local_entropies.solve import CurveTracker
-    >>> from rmtheory.local_entropies.functionals import functional
+    >>> from rmtheory.local_entropies.solve import functional
     >>> chain = Chain(2, jd=0.05, lam=0.3)
     >>> point = CurveTracker(functional(chain)).solve(0.1, 1e-9)
     >>> print(pair_q0_at(chain, point).rounded(5))

@@ -27,12 +27,12 @@ from rmtheory.local_entropies.dilute_gas import (
     smeared_gas,
 )
 from rmtheory.local_entropies.functional import Functional, Refined
-from rmtheory.local_entropies.functionals import functional
 from rmtheory.local_entropies.precise import precise_point, precise_ystar
 from rmtheory.local_entropies.replicated import replicated_entropy, replicated_internal
 from rmtheory.local_entropies.solve import (
     CurveTracker,
     count_zeros,
+    functional,
     guess_qhat,
     refine_saddle,
 )

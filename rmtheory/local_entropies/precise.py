@@ -50,8 +50,7 @@ from rmtheory.base.estimate import Estimate, Tier, fraction_from, mpf_from
 from rmtheory.base.gaussian import Array, log_P
 from rmtheory.base.wording import counted
 from rmtheory.local_entropies.functional import Refined
-from rmtheory.local_entropies.functionals import functional
-from rmtheory.local_entropies.solve import CurveTracker, guess_qhat, refine_saddle
+from rmtheory.local_entropies.solve import CurveTracker, functional, guess_qhat, refine_saddle
 
 # Results.
 

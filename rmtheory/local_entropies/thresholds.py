@@ -28,8 +28,7 @@ from rmtheory.local_entropies.boundaries import (
     rough_boundary,
 )
 from rmtheory.local_entropies.curves import Minimum, Monotonicity
-from rmtheory.local_entropies.functionals import functional
-from rmtheory.local_entropies.solve import CurveTracker
+from rmtheory.local_entropies.solve import CurveTracker, functional
 
 # The bracket and its search.
 

@@ -4,8 +4,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rmtheory.replica.eigenvalues import Stability, instability_root, stability
-    from rmtheory.replica.search import SaddleSearch, search_saddles
-    from rmtheory.replica.symmetric import Averages, RSPoint, functional, order_parameter
+    from rmtheory.replica.symmetric import (
+        Averages,
+        RSPoint,
+        SaddleSearch,
+        functional,
+        order_parameter,
+        search_saddles,
+    )
 else:
     from rmtheory.base.lazy import lazy_exports
 
@@ -13,8 +19,14 @@ else:
         __name__,
         {
             ".eigenvalues": ["Stability", "instability_root", "stability"],
-            ".search": ["SaddleSearch", "search_saddles"],
-            ".symmetric": ["Averages", "RSPoint", "functional", "order_parameter"],
+            ".symmetric": [
+                "Averages",
+                "RSPoint",
+                "SaddleSearch",
+                "functional",
+                "order_parameter",
+                "search_saddles",
+            ],
         },
     )
 

@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rmtheory.second_moment.bivariate import F, log_F
-    from rmtheory.second_moment.finite_size import finite_ratio
-    from rmtheory.second_moment.large_n import ratio_limit, second_moment_ratio
     from rmtheory.second_moment.overlap_exponent import Maximum, exponent, exponent_grid, maximum
+    from rmtheory.second_moment.ratio import finite_ratio, ratio_limit, second_moment_ratio
 else:
     from rmtheory.base.lazy import lazy_exports
 
@@ -15,8 +14,7 @@ else:
         {
             ".bivariate": ["F", "log_F"],
             ".overlap_exponent": ["Maximum", "exponent", "exponent_grid", "maximum"],
-            ".finite_size": ["finite_ratio"],
-            ".large_n": ["ratio_limit", "second_moment_ratio"],
+            ".ratio": ["finite_ratio", "ratio_limit", "second_moment_ratio"],
         },
     )
 

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from figures.engine.making import (
+from figures.engine.figure import (
     FAILURES,
     Failure,
     failures,

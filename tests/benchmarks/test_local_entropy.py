@@ -20,11 +20,11 @@ from rmtheory.local_entropies import pair
 from rmtheory.local_entropies.core import core_moments
 from rmtheory.local_entropies.curves import curve
 from rmtheory.local_entropies.functional import Moments
-from rmtheory.local_entropies.functionals import functional
 from rmtheory.local_entropies.pair import pair_moments
 from rmtheory.local_entropies.pair_sites import Site, Sites, blocks
 from rmtheory.local_entropies.points import ystar
 from rmtheory.local_entropies.quadrature import FINEST
+from rmtheory.local_entropies.solve import functional
 from rmtheory.local_entropies.thresholds import critical_coupling
 
 

@@ -319,7 +319,7 @@ def test_capacity_is_judged_at_large_sizes_and_the_printed_protocol_by_what_it_r
 def _curves() -> xr.Dataset:
     """Return nine curves S = c d + a sin(2 pi d x)/..., the first of each family with a dip."""
     d = np.geomspace(1e-3, 0.49, 40)
-    from figures.paper.local_curves import _CURVES
+    from figures.paper.local_entropies import _CURVES
 
     parts = []
     for layers, jd, lam, *_ in _CURVES:

@@ -12,9 +12,8 @@ import xarray as xr
 from matplotlib.figure import Figure as Picture
 
 from figures.cli import run
-from figures.engine import making
-from figures.engine.figure import Context, Figure, Scale, swept
-from figures.engine.making import partial_results
+from figures.engine import figure as engine
+from figures.engine.figure import Context, Figure, Scale, partial_results, swept
 from figures.paper import phase_diagram_complete as complete
 from figures.paper.registry import FIGURES
 from rmsim.sweep import Backend, Dask, Local, Serial
@@ -34,8 +33,8 @@ class Here(Context):
         return Serial(self.device)
 
 
-def _make(figure: Figure, folder: Path, **options: bool) -> making.Made:
-    return making.make(figure, Scale.TINY, folder, Here(_no_progress, jobs=1), **options)
+def _make(figure: Figure, folder: Path, **options: bool) -> engine.Made:
+    return engine.make(figure, Scale.TINY, folder, Here(_no_progress, jobs=1), **options)
 
 
 @pytest.fixture(scope="module", params=FIGURES)
@@ -109,11 +108,11 @@ def test_second_run_draws_only_what_is_missing_and_the_same(
     def never(*_: object) -> xr.Dataset:
         raise AssertionError("computed although the data are stored")
 
-    monkeypatch.setattr(making, "_computed", never)
+    monkeypatch.setattr(engine, "_computed", never)
     made = _make(FIGURES[name], folder)
     assert (made.data, made.drawn) == ("stored", False)
     picture.unlink()
-    monkeypatch.setattr(making, "KINDS", ("png",))  # the other one takes twice the time
+    monkeypatch.setattr(engine, "KINDS", ("png",))  # the other one takes twice the time
     made = _make(FIGURES[name], folder)
     assert (made.data, made.drawn) == ("stored", True)
     assert picture.read_bytes() == before
@@ -135,7 +134,7 @@ def test_other_scale_version_or_recompute_computes_again(tmp_path: Path) -> None
     _make(_small(calls, version=2), tmp_path)
     for recompute in (False, True):
         figure, context = _small(calls, version=2), Context(_no_progress)
-        making.make(figure, Scale.PAPER, tmp_path, context, recompute=recompute)
+        engine.make(figure, Scale.PAPER, tmp_path, context, recompute=recompute)
     assert len(calls) == 4
 
 

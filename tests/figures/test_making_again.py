@@ -10,9 +10,8 @@ import xarray as xr
 from matplotlib.figure import Figure as Picture
 
 from figures.cli import run
-from figures.engine import making
-from figures.engine.figure import Context, Figure, Scale, source_hash
-from figures.engine.making import Made, make
+from figures.engine import figure as engine
+from figures.engine.figure import Context, Figure, Made, Scale, make, source_hash
 from figures.paper.registry import FIGURES
 from figures.report.collecting import Results
 from figures.report.publishing import RESULTS
@@ -56,7 +55,7 @@ def test_nothing_is_written_if_nothing_changed(
     assert _state(tmp_path) == before
 
 
-@pytest.mark.parametrize("kind", making.KINDS)
+@pytest.mark.parametrize("kind", engine.KINDS)
 @pytest.mark.parametrize("damage", ["deleted", "cut off", "empty", "one byte"])
 def test_a_damaged_picture_is_drawn_again(damage: str, kind: str, tmp_path: Path) -> None:
     _make(tmp_path)
@@ -124,9 +123,9 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "figures" / "style.mplstyle").write_text("lines.linewidth: 1")
     (tmp_path / "rmsim" / "part" / "fit.py").write_text("degree = 2")
     monkeypatch.setattr("figures.engine.figure.ROOT", tmp_path)
-    making.drawing_hash.cache_clear()
+    engine.drawing_hash.cache_clear()
     yield tmp_path
-    making.drawing_hash.cache_clear()
+    engine.drawing_hash.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -137,20 +136,20 @@ def test_changed_sources_draw_again(file: str, text: str, sources: Path) -> None
     out = sources / "out"
     out.mkdir()
     _make(out)
-    making.drawing_hash.cache_clear()  # it holds for a process
+    engine.drawing_hash.cache_clear()  # it holds for a process
     assert not _make(out).drawn
     (sources / file).write_text(text)
-    making.drawing_hash.cache_clear()
+    engine.drawing_hash.cache_clear()
     made = _make(out)
     assert (made.data, made.drawn) == ("stored", True)
 
 
 def test_another_matplotlib_draws_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _make(tmp_path)
-    monkeypatch.setattr(making, "package_versions", lambda: {"matplotlib": "1.0"})
-    making.drawing_hash.cache_clear()
+    monkeypatch.setattr(engine, "package_versions", lambda: {"matplotlib": "1.0"})
+    engine.drawing_hash.cache_clear()
     assert _make(tmp_path).drawn
-    making.drawing_hash.cache_clear()
+    engine.drawing_hash.cache_clear()
 
 
 def test_the_sources_are_found() -> None:

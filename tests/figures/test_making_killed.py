@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from figures.engine.making import discard_finished, partial_results
+from figures.engine.figure import discard_finished, partial_results
 from rmtheory.runtime.files import leftovers, replacing
 from rmtheory.runtime.run_store import RunStore
 from tests.sim.test_sweep import ROOT, evaluated

@@ -30,9 +30,8 @@ from figures.claims import (
 )
 from figures.claims.claim import STORED, Minus, at
 from figures.cli import run
-from figures.engine import making
-from figures.engine.figure import Context, Figure, Scale
-from figures.engine.making import Failure, failures, store_failure
+from figures.engine import figure as engine
+from figures.engine.figure import Context, Failure, Figure, Scale, failures, store_failure
 from figures.paper.registry import FIGURES
 from figures.report import Results, Run, State, gather, publishing, write
 from figures.report.markdown import claims_table, sections_table
@@ -256,7 +255,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with two figures at tiny scale."""
     folder = tmp_path_factory.mktemp("made")
     for name in ("annealed", "models"):
-        making.make(FIGURES[name], Scale.TINY, folder, Context())
+        engine.make(FIGURES[name], Scale.TINY, folder, Context())
     return folder
 
 

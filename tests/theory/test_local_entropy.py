@@ -14,11 +14,10 @@ from rmtheory.annealed import entropy_array
 from rmtheory.base.gaussian import log_P
 from rmtheory.local_entropies.core import core_moments
 from rmtheory.local_entropies.functional import Moments, Refined
-from rmtheory.local_entropies.functionals import functional
 from rmtheory.local_entropies.pair import pair_moments
 from rmtheory.local_entropies.points import local_entropy, ystar
 from rmtheory.local_entropies.quadrature import FINEST, STEPS, field_nodes
-from rmtheory.local_entropies.solve import guess_qhat, refine_saddle, solve_saddle
+from rmtheory.local_entropies.solve import functional, guess_qhat, refine_saddle, solve_saddle
 from rmtheory.second_moment.overlap_exponent import exponent
 
 pytestmark = pytest.mark.numerical

@@ -18,9 +18,14 @@ from rmtheory.local_entropies.dilute_gas import (
     smeared_gas,
 )
 from rmtheory.local_entropies.functional import Refined
-from rmtheory.local_entropies.functionals import functional
 from rmtheory.local_entropies.points import ystar
-from rmtheory.local_entropies.solve import CurveTracker, check_physical, count_zeros, follow
+from rmtheory.local_entropies.solve import (
+    CurveTracker,
+    check_physical,
+    count_zeros,
+    follow,
+    functional,
+)
 
 pytestmark = pytest.mark.numerical
 

@@ -16,7 +16,6 @@ from rmtheory.cli import run
 from rmtheory.local_entropies import transfer_steps
 from rmtheory.local_entropies.core import core_moments
 from rmtheory.local_entropies.functional import Moments
-from rmtheory.local_entropies.functionals import functional
 from rmtheory.local_entropies.pair import pair_moments
 from rmtheory.local_entropies.points import local_entropy, ystar
 from rmtheory.local_entropies.replicated import (
@@ -26,7 +25,7 @@ from rmtheory.local_entropies.replicated import (
     replicated_internal,
 )
 from rmtheory.local_entropies.sampling import sample
-from rmtheory.local_entropies.solve import CurveTracker
+from rmtheory.local_entropies.solve import CurveTracker, functional
 from rmtheory.local_entropies.transfer_operator import transfer_functional
 from rmtheory.local_entropies.transfer_steps import LARGEST_Y, finest_level
 from rmtheory.runtime import netcdf

@@ -13,7 +13,6 @@ from rmtheory import Chain
 from rmtheory.annealed import entropy
 from rmtheory.base.errors import InvalidInputError, NotConvergedError
 from rmtheory.local_entropies import sampling
-from rmtheory.local_entropies.functionals import functional
 from rmtheory.local_entropies.points import local_entropy
 from rmtheory.local_entropies.replicated import (
     replicated_chain,
@@ -21,7 +20,7 @@ from rmtheory.local_entropies.replicated import (
     replicated_internal,
 )
 from rmtheory.local_entropies.sampling import sample
-from rmtheory.local_entropies.solve import refine_saddle
+from rmtheory.local_entropies.solve import functional, refine_saddle
 from rmtheory.local_entropies.transfer_operator import InfiniteFunctional
 
 pytestmark = pytest.mark.numerical

@@ -12,11 +12,11 @@ from hypothesis import settings
 from rmtheory import Chain
 from rmtheory.base.arithmetic import have_flint
 from rmtheory.local_entropies.functional import Moments, Refined
-from rmtheory.local_entropies.functionals import functional
 from rmtheory.local_entropies.precise import precise_point, precise_ystar
 from rmtheory.local_entropies.quadrature import FINEST
 from rmtheory.local_entropies.solve import (
     CurveTracker,
+    functional,
     guess_qhat,
     refine_saddle,
     refine_ystar,

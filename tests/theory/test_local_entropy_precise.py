@@ -12,9 +12,14 @@ from rmtheory.base.arithmetic import MPArithmetic, have_flint
 from rmtheory.base.estimate import Estimate, fraction_from
 from rmtheory.local_entropies import precise
 from rmtheory.local_entropies.core import core_moments
-from rmtheory.local_entropies.functionals import functional
 from rmtheory.local_entropies.precise import Rule, precise_averages, precise_point, precise_ystar
-from rmtheory.local_entropies.solve import ROUNDING, CurveTracker, guess_qhat, refine_saddle
+from rmtheory.local_entropies.solve import (
+    ROUNDING,
+    CurveTracker,
+    functional,
+    guess_qhat,
+    refine_saddle,
+)
 from rmtheory.second_moment.bivariate import orthant
 
 fast = pytest.mark.skipif(not have_flint(), reason="slow without python-flint")

@@ -10,8 +10,7 @@ from rmtheory import Chain, InvalidInputError, NotConvergedError
 from rmtheory.base.gaussian import P, log_P, r
 from rmtheory.local_entropies.broken_branch import q0_loss
 from rmtheory.local_entropies.core import core_moments, q0_at, q0_stability
-from rmtheory.local_entropies.functionals import functional
-from rmtheory.local_entropies.solve import CurveTracker, guess_qhat, solve_saddle
+from rmtheory.local_entropies.solve import CurveTracker, functional, guess_qhat, solve_saddle
 
 pytestmark = pytest.mark.numerical
 

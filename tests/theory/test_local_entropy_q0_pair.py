@@ -9,10 +9,9 @@ import pytest
 from rmtheory import Chain
 from rmtheory.base.gaussian import P
 from rmtheory.local_entropies.core import q0_stability
-from rmtheory.local_entropies.functionals import functional
 from rmtheory.local_entropies.pair import pair_m0, pair_q0_at, second_order
 from rmtheory.local_entropies.points import local_entropy, ystar
-from rmtheory.local_entropies.solve import CurveTracker, guess_qhat, solve_saddle
+from rmtheory.local_entropies.solve import CurveTracker, functional, guess_qhat, solve_saddle
 from rmtheory.replica.eigenvalues import stability
 
 pytestmark = pytest.mark.numerical

@@ -9,9 +9,8 @@ import pytest
 from rmtheory import Chain, InvalidInputError, OutsideValidityError
 from rmtheory.cli import run
 from rmtheory.local_entropies.curves import Verdict, monotonicity
-from rmtheory.local_entropies.functionals import functional
 from rmtheory.local_entropies.points import local_entropy, ystar
-from rmtheory.local_entropies.solve import count_zeros, refine_ystar
+from rmtheory.local_entropies.solve import count_zeros, functional, refine_ystar
 from rmtheory.local_entropies.thresholds import critical_coupling
 
 pytestmark = pytest.mark.numerical

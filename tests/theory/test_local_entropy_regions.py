@@ -18,10 +18,10 @@ from rmtheory import Chain, NotConvergedError
 from rmtheory.local_entropies import core, pair
 from rmtheory.local_entropies.broken_branch import broken_ystar
 from rmtheory.local_entropies.core import core_moments
-from rmtheory.local_entropies.functionals import functional
 from rmtheory.local_entropies.pair import pair_moments
 from rmtheory.local_entropies.points import _extrapolated, local_entropy, ystar
 from rmtheory.local_entropies.replicated import replicated_entropy, replicated_internal
+from rmtheory.local_entropies.solve import functional
 from rmtheory.local_entropies.transfer_operator import transfer_functional
 
 pytestmark = pytest.mark.numerical

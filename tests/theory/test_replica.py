@@ -13,8 +13,7 @@ from rmtheory.annealed import entropy
 from rmtheory.base.arithmetic import MPArithmetic
 from rmtheory.base.gaussian import P, r
 from rmtheory.replica.eigenvalues import matrices
-from rmtheory.replica.search import search_saddles
-from rmtheory.replica.symmetric import averages, force_bound, functional
+from rmtheory.replica.symmetric import averages, force_bound, functional, search_saddles
 
 pytestmark = pytest.mark.numerical
 

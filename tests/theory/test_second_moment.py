@@ -23,8 +23,8 @@ from rmtheory.second_moment import (
     ratio_limit,
 )
 from rmtheory.second_moment.agreement import compositions, number_of_terms
-from rmtheory.second_moment.large_n import block_exponent
 from rmtheory.second_moment.overlap_exponent import dual_exponent, face_maximum
+from rmtheory.second_moment.ratio import block_exponent
 
 correlations = st.floats(-3, 3).map(lambda x: math.tanh(x))
 

@@ -16,9 +16,8 @@ from rmtheory.annealed import entropy
 from rmtheory.base.gaussian import Array
 from rmtheory.local_entropies.core import core_moments
 from rmtheory.local_entropies.functional import Moments
-from rmtheory.local_entropies.functionals import functional
 from rmtheory.local_entropies.pair import pair_moments
-from rmtheory.local_entropies.solve import solve_saddle
+from rmtheory.local_entropies.solve import functional, solve_saddle
 from rmtheory.second_moment.overlap_exponent import exponent
 from rmtheory.symbolic import derive, identical, render
 from rmtheory.symbolic import local_functional as local
