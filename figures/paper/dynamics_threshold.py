@@ -35,8 +35,9 @@ from figures.engine.plotting import (
     shades,
 )
 from rmsim.studies.compare import convergence_bound
-from rmsim.studies.convergence import Design, analyse, gather, summarise, sweep_of
+from rmsim.studies.convergence import analyse, gather, summarise, sweep_of
 from rmsim.studies.success_curves import REJECTED, fit_trends
+from rmsim.studies.threshold_design import Design
 from rmtheory.base.statistics import fraction
 
 _SEED = 1
@@ -176,7 +177,7 @@ def _core(parameters: Parameters) -> tuple[Design, ...]:
     for size, (low, high, count) in parameters["windows"].items():
         values = {*grid([low, high], int(count)).tolist(), *parameters["sweeps_jd"]}
         designs.append(
-            Design(
+            Design.of(
                 (int(size),),
                 "jd",
                 tuple(sorted(values)),
@@ -190,7 +191,7 @@ def _core(parameters: Parameters) -> tuple[Design, ...]:
 
 def _small(parameters: Parameters) -> Design:
     """One layer of few neurons, with a cap that lets their cycles close."""
-    return Design(
+    return Design.of(
         tuple(parameters["small_n"]),
         "jd",
         tuple(parameters["small_jd"]),
@@ -205,7 +206,7 @@ def _chain(parameters: Parameters) -> tuple[Design, ...]:
     """Two layers without self-coupling, for every p."""
     low, high, count = parameters["chain_lam"]
     return tuple(
-        Design(
+        Design.of(
             tuple(parameters["chain_n"]),
             "lam",
             tuple(grid([low, high], count).tolist()),

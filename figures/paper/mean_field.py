@@ -162,11 +162,12 @@ def _stops(
     parameters: Parameters, curve: FlipRateCurve, law: StoppingLaw, context: Context
 ) -> xr.Dataset:
     """Share of networks at a fixed point within the cap, against N f_inf."""
-    from rmsim.studies.convergence import Design, gather, summarise, sweep_of
+    from rmsim.studies.convergence import gather, summarise, sweep_of
+    from rmsim.studies.threshold_design import Design
 
     cap = parameters["max_sweeps"]
     designs = tuple(
-        Design(
+        Design.of(
             (int(size),),
             "jd",
             tuple(grid([low, high], int(count)).tolist()),

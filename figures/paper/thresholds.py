@@ -120,7 +120,7 @@ _DEFAULTS: dict[str, Any] = {"layers": 1, "p": 1.0, "dr": 0.0, "max_sweeps": 100
 
 def sweep_over(series: list[dict[str, Any]], seed: int) -> Sweep:
     """Return one sweep over some series: processes are started once for all of them."""
-    from rmsim.studies.convergence import batches
+    from rmsim.sweep.definition import batches
 
     rows: list[tuple[Any, ...]] = []
     for one in series:

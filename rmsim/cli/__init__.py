@@ -6,10 +6,8 @@ import sys
 from collections.abc import Sequence
 
 from rmsim.cli.baseline import baseline_app
-from rmsim.cli.capacity import capacity_command, overlaps_command
 from rmsim.cli.data import data_app
 from rmsim.cli.devices import devices_command
-from rmsim.cli.landscape import landscape_command
 from rmsim.cli.networks import (
     bp_command,
     check_command,
@@ -19,8 +17,13 @@ from rmsim.cli.networks import (
     relax_command,
     solve_command,
 )
+from rmsim.cli.studies import (
+    capacity_command,
+    landscape_command,
+    overlaps_command,
+    thresholds_command,
+)
 from rmsim.cli.sweep import sweep_command
-from rmsim.cli.thresholds import thresholds_command
 from rmsim.cli.train import (
     evaluate_command,
     predict_command,

@@ -275,6 +275,10 @@ class SweepOptions:
         if self.dask is None:
             choose_device(self.device)
 
+    def run(self, sweep: Sweep, folder: Path) -> Report:
+        """Run `sweep` in `folder` with these processes or workers; see :func:`run_from_command`."""
+        return run_from_command(sweep, folder, self.jobs, self.dask)
+
 
 class FailedPointsError(RMError):
     """Some points of a sweep could not be computed; the others are there."""

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from rmsim.studies import plots as plots
     from rmsim.studies.capacity import Protocol, Trials, run_trials
     from rmsim.studies.capacity_sweep import Capacity, CapacityStatus, p_max
-    from rmsim.studies.convergence import Design, Thresholds, thresholds
+    from rmsim.studies.convergence import Thresholds, thresholds
     from rmsim.studies.grid_sweeps import sweep_of, tidy
     from rmsim.studies.landscape_survey import (
         Curvature,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         fit_trends,
         limit_of,
     )
+    from rmsim.studies.threshold_design import Design, Ensemble, SearchSettings, Work
     from rmsim.studies.trained_networks import benchmark, trained
 else:
     from rmtheory.base.lazy import lazy_exports
@@ -55,7 +56,7 @@ else:
             ],
             ".capacity": ["Protocol", "Trials", "run_trials"],
             ".capacity_sweep": ["Capacity", "CapacityStatus", "p_max"],
-            ".convergence": ["Design", "Thresholds", "thresholds"],
+            ".convergence": ["Thresholds", "thresholds"],
             ".grid_sweeps": ["sweep_of", "tidy"],
             ".neighbourhood": [
                 "CheckedStates",
@@ -72,6 +73,7 @@ else:
                 "fit_trends",
                 "limit_of",
             ],
+            ".threshold_design": ["Design", "Ensemble", "SearchSettings", "Work"],
             ".trained_networks": ["benchmark", "trained"],
         },
         ("compare", "plots"),
@@ -86,13 +88,16 @@ __all__ = [
     "Curvature",
     "Design",
     "Displacement",
+    "Ensemble",
     "Limit",
     "Neighbourhood",
     "Protocol",
+    "SearchSettings",
     "Survey",
     "Thresholds",
     "Trend",
     "Trials",
+    "Work",
     "benchmark",
     "check_fixed_points",
     "crossing",

@@ -29,7 +29,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,82 @@ LEVEL = 0.05
 
 
 @dataclass(frozen=True)
+class PairCouplings:
+    """Couplings of the layers, of the input and of the target, and the self-coupling."""
+
+    lam: float = 1.5
+    lam_x: float = 2.0
+    lam_y: float = 4.0
+    jd: float = 0.1
+
+
+@dataclass(frozen=True)
+class PairPhases:
+    """Sweeps of a presentation and of inference.
+
+    Parameters
+    ----------
+    right_at_inference : bool
+        Whether the field from the right acts at inference.
+    free_sweeps : int
+        Sweeps without target after those with it; 0 for no free phase.
+    p : float
+        Chance of a neuron to be updated in a sweep.
+    clamped_sweeps, inference_sweeps : int
+        Most sweeps with target, and at inference, where L more are made.
+    """
+
+    right_at_inference: bool
+    free_sweeps: int
+    p: float = 1.0
+    clamped_sweeps: int = 12
+    inference_sweeps: int = 36
+
+    def __post_init__(self) -> None:
+        _demand_integers(self, free_sweeps=0, clamped_sweeps=1, inference_sweeps=1)
+        if not 0 < self.p <= 1:
+            raise InvalidInputError("p", self.p, "a probability above 0, at most 1")
+
+
+@dataclass(frozen=True)
+class PairRule:
+    """The rule: whether the field from the right counts, margin, rate before scaling, batch."""
+
+    right_in_rule: bool
+    kappa: float = 1.5
+    eta: float = 0.03
+    batch: int = 16
+
+    def __post_init__(self) -> None:
+        _demand_integers(self, batch=1)
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """When training ends.
+
+    Parameters
+    ----------
+    check_every, max_epochs : int
+        Epochs between two measurements of the overlaps, and at most.
+    enough : float
+        Training ends once the 5th percentile of the overlaps reaches it.
+    """
+
+    check_every: int = 10
+    max_epochs: int = 300
+    enough: float = 0.99
+
+    def __post_init__(self) -> None:
+        _demand_integers(self, check_every=1, max_epochs=1)
+
+
+def _demand_integers(group: object, **least: int) -> None:
+    for name, bound in least.items():
+        checks.integer(name, getattr(group, name), bound)
+
+
+@dataclass(frozen=True)
 class Protocol:
     """All choices of the protocol.
 
@@ -57,60 +133,48 @@ class Protocol:
     ----------
     name : str
         Its name.
-    right_in_rule, right_at_inference : bool
-        Whether the field from the right counts in the rule and acts at inference.
-    free_sweeps : int
-        Sweeps without target after those with it; 0 for no free phase.
-    p : float
-        Chance of a neuron to be updated in a sweep.
-    lam, lam_x, lam_y, jd, kappa, eta : float
-        Couplings of layers, input and target, self-coupling, margin, rate before scaling.
-    batch : int
-        Patterns learnt together.
-    clamped_sweeps, inference_sweeps : int
-        Most sweeps with target, and at inference, where L more are made.
-    check_every, max_epochs : int
-        Epochs between two measurements of the overlaps, and at most.
-    enough : float
-        Training ends once the 5th percentile of the overlaps reaches it.
+    phases : PairPhases
+        Sweeps.
+    rule : PairRule
+        What learns.
+    couplings : PairCouplings
+        What acts on a layer besides J.
+    stopping : Stopping
+        Epochs.
+
+    Examples
+    --------
+    >>> protocol_named("printed").with_settings(p=1.0, max_epochs=3).stopping.max_epochs
+    3
     """
 
     name: str
-    right_in_rule: bool
-    right_at_inference: bool
-    free_sweeps: int
-    p: float = 1.0
-    lam: float = 1.5
-    lam_x: float = 2.0
-    lam_y: float = 4.0
-    jd: float = 0.1
-    kappa: float = 1.5
-    eta: float = 0.03
-    batch: int = 16
-    clamped_sweeps: int = 12
-    inference_sweeps: int = 36
-    check_every: int = 10
-    max_epochs: int = 300
-    enough: float = 0.99
+    phases: PairPhases
+    rule: PairRule
+    couplings: PairCouplings = field(default_factory=PairCouplings)
+    stopping: Stopping = field(default_factory=Stopping)
 
-    def __post_init__(self) -> None:
-        for name, least in (
-            ("free_sweeps", 0),
-            ("batch", 1),
-            ("clamped_sweeps", 1),
-            ("inference_sweeps", 1),
-            ("check_every", 1),
-            ("max_epochs", 1),
-        ):
-            checks.integer(name, getattr(self, name), least)
-        if not 0 < self.p <= 1:
-            raise InvalidInputError("p", self.p, "a probability above 0, at most 1")
+    def with_settings(self, **settings: Any) -> Protocol:
+        """Return the protocol with these settings, by their names without groups."""
+        groups = {name: getattr(self, name) for name in ("phases", "rule", "couplings", "stopping")}
+        homes = {one.name: group for group, part in groups.items() for one in fields(part)}
+        for name, value in settings.items():
+            if name not in homes:
+                raise InvalidInputError("setting", name, f"one of {', '.join(homes)}")
+            groups[homes[name]] = replace(groups[homes[name]], **{name: value})
+        return replace(self, **groups)
 
 
 RECONSTRUCTION = Protocol(
-    "reconstruction", right_in_rule=False, right_at_inference=False, free_sweeps=0
+    "reconstruction",
+    PairPhases(right_at_inference=False, free_sweeps=0),
+    PairRule(right_in_rule=False),
 )
-PRINTED = Protocol("printed", right_in_rule=True, right_at_inference=True, free_sweeps=12, p=0.8)
+PRINTED = Protocol(
+    "printed",
+    PairPhases(right_at_inference=True, free_sweeps=12, p=0.8),
+    PairRule(right_in_rule=True),
+)
 
 PROTOCOLS = {protocol.name: protocol for protocol in (RECONSTRUCTION, PRINTED)}
 
@@ -145,10 +209,10 @@ def add_neighbours(
     protocol: Protocol, h: torch.Tensor, s: torch.Tensor, x: torch.Tensor, *, right: bool
 ) -> torch.Tensor:
     """Add to the products `h` what layers get from the input and from each other."""
-    h[:, 0] += protocol.lam_x * x
-    h[:, 1:] += protocol.lam * s[:, :-1]
+    h[:, 0] += protocol.couplings.lam_x * x
+    h[:, 1:] += protocol.couplings.lam * s[:, :-1]
     if right:
-        h[:, :-1] += protocol.lam * s[:, 1:]
+        h[:, :-1] += protocol.couplings.lam * s[:, 1:]
     return h
 
 
@@ -183,7 +247,7 @@ def relax(
     for sweep in range(sweeps):
         h = local_field(protocol, j, s, x, right=right)
         if y is not None:
-            h[:, -1] += protocol.lam_y * y
+            h[:, -1] += protocol.couplings.lam_y * y
         new = sign_or_neutral(h)
         if kept is not None:
             new = torch.where(kept[sweep] & (s != 0), s, new)
@@ -202,11 +266,11 @@ def kept_neurons(
     protocol: Protocol, s: torch.Tensor, sweeps: int, draw: torch.Generator | None
 ) -> torch.Tensor | None:
     """Return which neurons keep their state, (sweeps, ...); None if all are updated."""
-    if protocol.p == 1 or draw is None:
+    if protocol.phases.p == 1 or draw is None:
         return None
     kept = torch.empty((sweeps, *s.shape), dtype=torch.bool)
     for mask in kept:
-        torch.ge(torch.rand(s.shape, generator=draw), protocol.p, out=mask)
+        torch.ge(torch.rand(s.shape, generator=draw), protocol.phases.p, out=mask)
     return kept.to(s.device)
 
 
@@ -268,7 +332,8 @@ class Flips(Motion):
         columns = self.j.transpose(-1, -2)
         flips = columns.is_contiguous()
         targets = np.zeros((1, 0, 0), self.x.numpy().dtype) if y is None else y.numpy()
-        chain = (self.protocol.lam_x, self.protocol.lam, self.protocol.lam_y)
+        couplings = self.protocol.couplings
+        chain = (couplings.lam_x, couplings.lam, couplings.lam_y)
         arrays = (product.numpy(), s.numpy(), self.x.numpy(), targets)
         numbers = tuple(arrays[0].dtype.type(value) for value in (*chain, right))
         changes = np.zeros(s.shape[:2], np.int64)
@@ -383,14 +448,14 @@ def learn_batch(
     layers, n = j.shape[1], j.shape[-1]
     motion = moving(protocol, j, x)
     motion.relax(layers, draw=draw)
-    motion.relax(protocol.clamped_sweeps, y=y.contiguous(), draw=draw)
-    if protocol.free_sweeps:
-        motion.relax(protocol.free_sweeps, draw=draw)
-    s, h = motion.s, motion.field(right=protocol.right_in_rule)
-    weak = s * (s * h <= protocol.kappa) * weight[:, None, :, None]
-    rate = protocol.eta / math.sqrt(n * protocol.batch)
+    motion.relax(protocol.phases.clamped_sweeps, y=y.contiguous(), draw=draw)
+    if protocol.phases.free_sweeps:
+        motion.relax(protocol.phases.free_sweeps, draw=draw)
+    s, h = motion.s, motion.field(right=protocol.rule.right_in_rule)
+    weak = s * (s * h <= protocol.rule.kappa) * weight[:, None, :, None]
+    rate = protocol.rule.eta / math.sqrt(n * protocol.rule.batch)
     j.flatten(0, 1).baddbmm_(weak.flatten(0, 1).transpose(-1, -2), s.flatten(0, 1), alpha=rate)
-    _self_couple(j, protocol.jd)
+    _self_couple(j, protocol.couplings.jd)
 
 
 def by_columns(j: torch.Tensor) -> torch.Tensor:
@@ -455,7 +520,7 @@ def run_trials(
     chosen = list(trials)
     if not chosen:
         raise InvalidInputError("trials", "none", "at least one")
-    if protocol.p < 1 and len(chosen) > 1:
+    if protocol.phases.p < 1 and len(chosen) > 1:
         one_by_one = [
             run_trials(protocol, layers, n, [k], seed, loads=loads, device=device, dtype=dtype)
             for k in chosen
@@ -471,12 +536,12 @@ def run_trials(
         fill_normal_(j[k], 1 / math.sqrt(n), stream)
         drawn = torch.randint(2, (2, size, n), generator=stream)
         pairs[k, :, :size] = 2.0 * drawn - 1.0
-    _self_couple(j, protocol.jd)
+    _self_couple(j, protocol.couplings.jd)
     pairs = pairs.to(device)
     learning = _Learning(
         protocol, by_columns(j.to(device)), pairs[:, 0], pairs[:, 1], sizes, streams
     )
-    learning.run(protocol.max_epochs, protocol.check_every)
+    learning.run(protocol.stopping.max_epochs, protocol.stopping.check_every)
     return learning.best
 
 
@@ -543,7 +608,7 @@ class _Learning(Search[_Couplings]):
 
     def _learn_all(self) -> None:
         """Learn all pairs once, each trial in an order of its own."""
-        j, size = self.active.here.j, self.protocol.batch
+        j, size = self.active.here.j, self.protocol.rule.batch
         batches = math.ceil(max(self.sizes) / size)
         order = torch.zeros(len(self.sizes), batches * size, dtype=torch.long)
         weight = torch.zeros(order.shape, dtype=j.dtype)
@@ -567,8 +632,8 @@ class _Learning(Search[_Couplings]):
         j, best = self.active.here.j, self.best
         motion = moving(self.protocol, j, self.x)
         motion.relax(
-            self.protocol.inference_sweeps + j.shape[1],
-            right=self.protocol.right_at_inference,
+            self.protocol.phases.inference_sweeps + j.shape[1],
+            right=self.protocol.phases.right_at_inference,
             draw=self.streams[0],
         )
         by_layer = overlaps(motion.s, self.y).double().cpu().numpy()
@@ -579,7 +644,7 @@ class _Learning(Search[_Couplings]):
             if low[-1] > best.o5[trial]:
                 best.o5[trial], best.epochs[trial] = low[-1], epoch
                 best.median[trial], best.low[trial], best.high[trial] = median, low, high
-            learnt.append(bool(low[-1] >= self.protocol.enough))
+            learnt.append(bool(low[-1] >= self.protocol.stopping.enough))
         return learnt
 
 

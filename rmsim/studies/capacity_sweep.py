@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,14 +24,21 @@ from scipy.optimize import isotonic_regression
 from scipy.stats import binom
 
 from rmsim.studies.capacity import protocol_named, run_trials
-from rmsim.studies.convergence import batches, sample_range
+from rmsim.studies.convergence import plain_numbers
 from rmsim.sweep import Grid, Sweep, collect
+from rmsim.sweep.definition import batches, sample_range
+from rmsim.sweep.directory import Directory
 from rmsim.tensors import choose_device, choose_dtype
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.base.statistics import standard_error, weighted_fit
+from rmtheory.base.wording import counted
+from rmtheory.runtime import netcdf
 
 _VERSION = 1
+
+#: Names of the files in the results directory, beside the points of the sweep.
+CAPACITY, OVERLAPS = "capacity", "overlaps"
 
 
 @dataclass(frozen=True)
@@ -88,6 +96,13 @@ class Design:
             {"max_epochs": self.max_epochs, "dtype": self.dtype, "device": self.device},
         )
 
+    def __str__(self) -> str:
+        low, high = self.loads
+        return (
+            f"{self.protocol} protocol: {counted(self.trials, 'trial')} with P "
+            f"from {low:g} N to {high:g} N, at most {counted(self.max_epochs, 'epoch')}"
+        )
+
 
 def sweep_of(designs: Design | Sequence[Design], seed: int) -> Sweep:
     """Return the sweep over the points of all `designs`, which share epochs and precision."""
@@ -117,7 +132,7 @@ def measure(point: Mapping[str, Any], seed: int, device: str | None = None) -> d
     work = len(numbers) * point["layers"] * point["n"] ** 2
     place = choose_device(device or point["device"], work)
     trials = run_trials(
-        replace(protocol_named(point["protocol"]), max_epochs=point["max_epochs"]),
+        protocol_named(point["protocol"]).with_settings(max_epochs=point["max_epochs"]),
         point["layers"],
         point["n"],
         numbers,
@@ -141,6 +156,119 @@ def measure(point: Mapping[str, Any], seed: int, device: str | None = None) -> d
 
 #: Trials nearest to P_max over which overlaps by layer are averaged, as in the paper.
 NEAREST = 10
+
+
+def measured_capacity(
+    design: Design,
+    folder: Path,
+    seed: int,
+    run: Callable[[Sweep, Path], Any],
+    *,
+    plot: bool = False,
+) -> xr.Dataset:
+    """Run the trials of `design` in `folder`; return P_max and slopes, stored beside them.
+
+    Parameters
+    ----------
+    design : Design
+        The trials.
+    folder : Path
+        The results directory.
+    seed : int
+        Of the trials and of the bootstrap.
+    run : callable
+        Runs a sweep in a folder, and raises if points failed.
+    plot : bool
+        Whether to draw a picture, too.
+    """
+    raw = _measured(design, folder, seed, run)
+    data = analyse(raw, seed=seed).assign_attrs(raw.attrs)
+    with Directory(folder).at_work():
+        netcdf.save(data, folder / f"{CAPACITY}.nc")
+        if plot:
+            from rmsim.studies.plots import plot_capacity
+
+            plot_capacity(data, raw, folder / f"{CAPACITY}.png")
+    return data
+
+
+def measured_overlaps(
+    design: Design,
+    folder: Path,
+    seed: int,
+    run: Callable[[Sweep, Path], Any],
+    *,
+    plot: bool = False,
+) -> xr.Dataset:
+    """Run the trials of one depth and size in `folder`; return overlaps by layer, stored there.
+
+    See :func:`measured_capacity` for the arguments and :func:`overlaps_by_layer` for the result.
+    """
+    if len(design.layers) > 1 or len(design.sizes) > 1:
+        asked = f"{', '.join(map(str, design.layers))}; {', '.join(map(str, design.sizes))}"
+        raise InvalidInputError("layers, n", asked, "one value each")
+    checks.integer("trials", design.trials, 2)  # for an error bar
+    raw = _measured(design, folder, seed, run)
+    (depth,), (size,) = design.layers, design.sizes
+    data = overlaps_by_layer(raw, design.protocol, depth, size, seed=seed).assign_attrs(raw.attrs)
+    with Directory(folder).at_work():
+        netcdf.save(data, folder / f"{OVERLAPS}.nc")
+        if plot:
+            from rmsim.studies.plots import plot_overlaps
+
+            plot_overlaps(data, folder / f"{OVERLAPS}.png")
+    return data
+
+
+def _measured(
+    design: Design, folder: Path, seed: int, run: Callable[[Sweep, Path], Any]
+) -> xr.Dataset:
+    sweep = sweep_of(design, seed)
+    run(sweep, folder)
+    return gather(folder, sweep)
+
+
+def capacity_rows(design: Design, data: xr.Dataset) -> dict[str, Any]:
+    """Return P_max of each depth and size, and the slope of each depth, as JSON values."""
+    part = data.sel(protocol=design.protocol)
+    rows = []
+    for depth in design.layers:
+        for size in design.sizes:
+            one = part.sel(layers=depth, n=size)
+            status, trials = str(one["status"].item()), int(one["trials"])
+            numbers = plain_numbers(one, with_errors("p_max"))
+            rows.append({"layers": depth, "n": size, **numbers, "status": status, "trials": trials})
+    lines = with_errors("slope", "intercept")
+    slopes = [
+        {"layers": depth, **plain_numbers(part.sel(layers=depth), lines)} for depth in design.layers
+    ]
+    return {"parameters": asdict(design), "rows": rows, "slopes": slopes}
+
+
+def overlap_rows(design: Design, data: xr.Dataset) -> dict[str, Any]:
+    """Return the overlaps by layer, and the trials that they are taken over, as JSON values."""
+    names = with_errors("overlap_median", "overlap_low", "overlap_high")
+    rows = [
+        {"layer": int(layer), **plain_numbers(data.sel(layer=layer), names)}
+        for layer in data["layer"].values
+    ]
+    return {
+        "parameters": asdict(design),
+        "rows": rows,
+        "trials_used": int(data["overlap_trials"]),
+        "patterns": [float(data["patterns_low"]), float(data["patterns_high"])],
+    }
+
+
+def with_errors(*names: str) -> tuple[str, ...]:
+    """Return the names of values, each with that of its error.
+
+    Examples
+    --------
+    >>> with_errors("slope")
+    ('slope', 'slope_error')
+    """
+    return tuple(f"{name}{suffix}" for name in names for suffix in ("", "_error"))
 
 
 def gather(folder: str | os.PathLike[str], sweep: Sweep) -> xr.Dataset:

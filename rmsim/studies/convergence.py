@@ -1,9 +1,10 @@
 """Thresholds of convergence: the probability that an algorithm reaches a fixed point.
 
-A :class:`Design` is swept over sizes, values of one coupling and batches of disorder samples; one
-point of the sweep is some samples at one size and one coupling (:func:`measure`). The result of
-every sample is kept, not only their number: medians, quartiles and histograms of several batches
-can then be taken together, and any cap below the one used be evaluated.
+A :class:`~rmsim.studies.threshold_design.Design` is swept over sizes, values of one coupling and
+batches of disorder samples; one point of the sweep is some samples at one size and one coupling
+(:func:`measure`). The result of every sample is kept, not only their number: medians, quartiles and
+histograms of several batches can then be taken together, and any cap below the one used be
+evaluated.
 
 :func:`summarise` gives counts and quartiles at each size and coupling, :func:`analyse` adds the
 coupling at which half of the samples succeed (:mod:`rmsim.studies.success_curves`), and
@@ -15,17 +16,15 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rmsim.network import Network
 from rmsim.studies.success_curves import (
     LAW,
     Crossing,
@@ -35,230 +34,34 @@ from rmsim.studies.success_curves import (
     fit_trends,
     limit_of,
 )
-from rmsim.sweep import Grid, Sweep, collect, run_sweep
-from rmsim.sweep.definition import Scalar
+from rmsim.studies.threshold_design import (
+    OWN_SETTINGS,
+    Control,
+    Design,
+    checked_algorithm,
+    design_of,
+    network_of,
+)
+from rmsim.sweep import Sweep, collect, run_sweep
+from rmsim.sweep.definition import sample_range
 from rmsim.sweep.directory import Directory
 from rmtheory.base import checks
-from rmtheory.base.chain import Chain
-from rmtheory.base.errors import InvalidInputError, RMError
+from rmtheory.base.errors import RMError
 from rmtheory.base.statistics import fraction, interval, quantile_error
 from rmtheory.runtime import netcdf
 from rmtheory.runtime.provenance import canonical_json
 
 if TYPE_CHECKING:
-    from rmsim.sweep import Backend
-
-#: The coupling that is swept: J_D, or lambda between all layers.
-Control = Literal["jd", "lam"]
+    from rmsim.sweep import Backend, Report
 
 #: To be raised when the meaning of a point changes.
 _VERSION = 2
 
-#: Samples of one point of a sweep.
-BATCH = 25
-
 #: File with the analysis in the results directory, beside the points of the sweep.
 DATA = "thresholds.nc"
 
-#: Methods whose thresholds are measured, of :data:`rmsim.search.methods.METHODS`, and the
-#: parameters of a point that only they have.
-OWN_SETTINGS: Mapping[str, tuple[str, ...]] = {
-    "dynamics": (),
-    "rbp": ("r0", "dr"),
-    "likelihood": ("eta",),
-}
-
-
-@dataclass(frozen=True)
-class Design:
-    """A measurement of thresholds.
-
-    Parameters
-    ----------
-    sizes : tuple of int
-        Neurons per layer, N.
-    control : str
-        ``jd`` or ``lam``: which coupling is swept.
-    values : tuple of float
-        Its values.
-    samples : int
-        Disorder samples at every size and value, independent of each other.
-    layers : int
-        Length of the chain.
-    jd, lam_left, lam_right : float, optional
-        The couplings that are not swept.
-    rho, symmetric
-        As for :class:`rmsim.network.Network`.
-    algorithm : str
-        The search for fixed points, of :data:`OWN_SETTINGS`.
-    update, p, max_sweeps : optional
-        Settings of the dynamics; `max_sweeps` is the cap of every algorithm, 1000 by default. A
-        schedule of reinforcement ends by itself: for rbp the cap is its end, or less if asked.
-    r0, dr : float
-        Settings of reinforced BP, see :class:`rmsim.search.reinforced.Schedule`.
-    eta : float
-        Step of the likelihood optimisation, see :class:`rmsim.search.likelihood.Rate`.
-    dtype, device : str
-        Precision and place.
-    batch : int
-        Samples computed as one point. More samples later keep all full batches.
-    """
-
-    sizes: tuple[int, ...]
-    control: Control
-    values: tuple[float, ...]
-    samples: int
-    layers: int = 1
-    jd: float = 0.0
-    lam_left: float = 0.0
-    lam_right: float = 0.0
-    rho: float = 1.0
-    symmetric: bool = False
-    algorithm: str = "dynamics"
-    update: str = "synchronous"
-    p: float = 1.0
-    max_sweeps: int | None = None
-    r0: float = 0.0
-    dr: float = 0.01
-    eta: float = 0.3
-    dtype: str = "float32"
-    device: str = "auto"
-    batch: int = BATCH
-
-    def __post_init__(self) -> None:
-        if not self.sizes or not self.values:
-            raise InvalidInputError("n" if not self.sizes else self.control, "nothing", "given")
-        checks.integer("samples", self.samples, 1)
-        checks.integer("batch", self.batch, 1)
-        if self.max_sweeps is not None:
-            checks.integer("max_sweeps", self.max_sweeps, 1)
-        checked_algorithm(self.algorithm)
-        if self.algorithm != "dynamics":
-            self._check_messages()
-        if self.control == "lam" and self.layers < 2:
-            raise InvalidInputError("lam", "values to sweep", "left out for a single layer")
-        for n in self.sizes:
-            for value in self.values:
-                network_of({**self.fixed(), "n": n, self.control: value})
-
-    @property
-    def unit(self) -> str:
-        """What the algorithm counts."""
-        return "sweep" if self.algorithm == "dynamics" else "iteration"
-
-    @property
-    def cap(self) -> int:
-        """The cap in force."""
-        if self.algorithm != "rbp":
-            return 1000 if self.max_sweeps is None else self.max_sweeps
-        from rmsim.search.reinforced import Schedule
-
-        end = Schedule(self.r0, self.dr).iterations
-        return end if self.max_sweeps is None else min(self.max_sweeps, end)
-
-    @property
-    def follows_law(self) -> bool:
-        """Whether theory gives the trend of its 50 % points: the dynamics of one layer."""
-        plain = self.update == "synchronous" and not self.symmetric
-        return self.algorithm == "dynamics" and self.layers == 1 and plain
-
-    def _check_messages(self) -> None:
-        """Refuse, before the sweep, what message passing has no equations or no use for."""
-        from rmsim.search.likelihood import Rate
-        from rmsim.search.reinforced import Schedule
-
-        Schedule(self.r0, self.dr)
-        Rate(self.eta)
-        plain = {"rho": 1.0, "symmetric": False, "p": 1.0, "update": "synchronous"}
-        for name, value in plain.items():
-            if getattr(self, name) != value:
-                allowed = f"{value} for the algorithm {self.algorithm}"
-                raise InvalidInputError(name, getattr(self, name), allowed)
-
-    def fixed(self) -> dict[str, Any]:
-        """The parameters that all points have in common."""
-        swept = ("jd",) if self.control == "jd" else ("lam_left", "lam_right")
-        names = (
-            *("layers", "jd", "lam_left", "lam_right", "rho", "symmetric", "algorithm"),
-            *("update", "dtype", "device"),
-            *OWN_SETTINGS[self.algorithm],
-        )
-        fixed = {name: getattr(self, name) for name in names if name not in swept}
-        return fixed | {"max_sweeps": self.cap}
-
-    def grid(self) -> Grid:
-        """The points: sizes, values, the one p, batches."""
-        axes: dict[str, tuple[Scalar, ...]] = {
-            "n": self.sizes,
-            self.control: self.values,
-            "p": (self.p,),
-            "samples": batches(self.samples, self.batch),
-        }
-        return Grid.product(axes, self.fixed())
-
-
-def checked_algorithm(name: str) -> str:
-    """Return the name of a method whose thresholds are measured.
-
-    Examples
-    --------
-    >>> checked_algorithm("magic")  # doctest: +NORMALIZE_WHITESPACE
-    Traceback (most recent call last):
-    rmtheory.base.errors.InvalidInputError: algorithm must be one of dynamics, rbp, likelihood, got
-    magic
-    """
-    if name not in OWN_SETTINGS:
-        raise InvalidInputError("algorithm", name, f"one of {', '.join(OWN_SETTINGS)}")
-    return name
-
-
-def design_of(
-    n: int | Sequence[int],
-    jd: float | Sequence[float] = 0.0,
-    lam: float | Sequence[float] | None = None,
-    *,
-    layers: int | str = 1,
-    lam_left: checks.RealLike | None = None,
-    lam_right: checks.RealLike | None = None,
-    **settings: Any,
-) -> Design:
-    """Return the design of :func:`thresholds`; the coupling with several values is swept.
-
-    Examples
-    --------
-    >>> design_of([100, 200], jd=[0.4, 0.6], samples=50).control
-    'jd'
-    >>> design_of(100, jd=[0.1, 0.2], lam=[0.3, 0.4], layers=2, samples=50)
-    Traceback (most recent call last):
-    rmtheory.base.errors.InvalidInputError: lam must be one value if jd has several, got (0.3, 0.4)
-    """
-    sizes = tuple(checks.integer("n", size, 2) for size in _several(n))
-    self_couplings = tuple(float(checks.exact_real("jd", value)) for value in _several(jd))
-    lams = () if lam is None else tuple(float(checks.exact_real("lam", x)) for x in _several(lam))
-    if len(lams) > 1 and len(self_couplings) > 1:
-        raise InvalidInputError("lam", str(lams), "one value if jd has several")
-    if not self_couplings:
-        raise InvalidInputError("jd", "nothing", "given")
-    one_lam = lams[0] if lams else None
-    chain = Chain(layers, self_couplings[0], one_lam, lam_left=lam_left, lam_right=lam_right)
-    common: dict[str, Any] = {"sizes": sizes, "layers": chain.finite_layers, **settings}
-    if len(lams) > 1:
-        if chain.layers == 1:
-            raise InvalidInputError("lam", str(lams), "one value or none for a single layer")
-        return Design(control="lam", values=lams, jd=chain.jd, **common)
-    return Design(
-        control="jd",
-        values=self_couplings,
-        lam_left=chain.lam_left,
-        lam_right=chain.lam_right,
-        **common,
-    )
-
-
-def _several(values: Any) -> tuple[Any, ...]:
-    """Return one value, or several, as a tuple."""
-    single = isinstance(values, str) or not isinstance(values, (Iterable, np.ndarray))
-    return (values,) if single else tuple(values)
+#: The picture beside it.
+PICTURE = "thresholds.png"
 
 
 def sweep_of(designs: Design | tuple[Design, ...], seed: int = 0) -> Sweep:
@@ -333,41 +136,6 @@ def measure(point: Mapping[str, Any], seed: int, device: str | None = None) -> d
         "period": result.period.numpy(),
         "device": result.device,
     }
-
-
-def network_of(point: Mapping[str, Any]) -> Network:
-    """Return the network that the parameters of a point describe."""
-    left, right = (point.get("lam", point.get(f"lam_{side}")) for side in ("left", "right"))
-    chain = Chain(point["layers"], point["jd"], lam_left=left, lam_right=right)
-    return Network(point["n"], chain, point["rho"], point["symmetric"])
-
-
-def batches(samples: int, size: int) -> tuple[str, ...]:
-    """Return the samples 0 ... `samples` - 1 as pieces ``first:last`` of `size`, last excluded.
-
-    More samples are more pieces: those that are there are kept. Only a last piece that was not
-    full is done again.
-
-    Examples
-    --------
-    >>> batches(60, 25)
-    ('0:25', '25:50', '50:60')
-    """
-    return tuple(f"{first}:{min(first + size, samples)}" for first in range(0, samples, size))
-
-
-def sample_range(text: str) -> range:
-    """Return the numbers of the samples of a piece.
-
-    Examples
-    --------
-    >>> sample_range("25:50")
-    range(25, 50)
-    """
-    first, _, last = str(text).partition(":")
-    if not (first.isdecimal() and last.isdecimal() and int(first) < int(last)):
-        raise InvalidInputError("samples", text, "first:last with first < last")
-    return range(int(first), int(last))
 
 
 # All points together.
@@ -598,6 +366,70 @@ class Thresholds:
     trends: tuple[Trend, ...]
     limit: Limit
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers as JSON values; None where there is none, and the status says why."""
+        design, control = self.design, self.design.control
+        return {
+            "parameters": {
+                **design.fixed(),
+                "n": list(design.sizes),
+                control: list(design.values),
+                "p": design.search.p,
+                "samples": design.samples,
+            },
+            "control": control,
+            "thresholds": [_threshold(design, self.data.sel(n=n)) for n in design.sizes],
+            "trends": [asdict(trend) for trend in self.trends],
+            "limit": asdict(self.limit),
+            "points": [
+                {"n": n, control: x, **_point(self.data.sel({"n": n, control: x}))}
+                for n in design.sizes
+                for x in design.values
+            ],
+        }
+
+
+_AT_THRESHOLD = ("threshold", "threshold_error", "width", "width_error", "fit_p_value")
+_AT_POINT = (
+    *("success", "success_error", "success_low", "success_high"),
+    *(f"sweeps_{x}{suffix}" for x in ("median", "q25", "q75") for suffix in ("", "_error")),
+)
+_COUNTS = (
+    *("trials", "fixed_points", "cycles", "capped", "marginal"),
+    *("paramagnets", "polarised", "diverged", "settled"),
+)
+
+
+def _threshold(design: Design, row: xr.Dataset) -> dict[str, Any]:
+    """Return the 50 % point of one size as JSON values."""
+    from rmsim.studies.compare import convergence_bound
+
+    n, last = int(row["n"]), row.isel({design.control: -1})
+    return {
+        "n": n,
+        **plain_numbers(row, _AT_THRESHOLD),
+        "status": str(row["threshold_status"].item()),
+        "method": str(row["threshold_method"].item()),
+        "bound": convergence_bound(n) if design.bounded else None,
+        **plain_numbers(last, ("sweeps_median", "sweeps_median_error")),
+    }
+
+
+def _point(row: xr.Dataset) -> dict[str, Any]:
+    """Return what was measured at one size and coupling as JSON values."""
+    counts = {int(p): int(c) for p, c in zip(row["period"], row["period_counts"], strict=True)}
+    return {
+        **{name: int(row[name]) for name in _COUNTS},
+        **plain_numbers(row, _AT_POINT),
+        "periods": {str(period): count for period, count in counts.items() if count},
+    }
+
+
+def plain_numbers(row: xr.Dataset, names: Iterable[str]) -> dict[str, float | None]:
+    """Return numbers of a data set as JSON values; None where there is none."""
+    numbers = {name: float(row[name]) for name in names}
+    return {name: None if math.isnan(number) else number for name, number in numbers.items()}
+
 
 def analysed(folder: str | os.PathLike[str], sweep: Sweep, design: Design) -> Thresholds:
     """Return the thresholds of a sweep that has run in `folder`."""
@@ -674,15 +506,51 @@ def thresholds(
     True
     """
     design = design_of(n, jd, lam, layers=layers, samples=samples, algorithm=algorithm, **settings)
-    sweep = sweep_of(design, checks.integer("seed", seed, 0))
-    with tempfile.TemporaryDirectory() if out is None else nullcontext(out) as place:
-        folder = Path(place, "points") if out is None else Path(place)
+
+    def run(sweep: Sweep, folder: Path) -> Report:
         report = run_sweep(sweep, folder, backend)
         if report.failures:
             first = report.failures[0]
             raise RMError(f"{len(report.failures)} of {report.asked} points failed; {first}")
-        result = analysed(folder, sweep, design)
-        if out is not None:
-            with Directory(folder).at_work():
-                netcdf.save(result.data, folder / DATA)
-    return result
+        return report
+
+    number = checks.integer("seed", seed, 0)
+    if out is not None:
+        return measured_thresholds(design, Path(out), number, run)[0]
+    with tempfile.TemporaryDirectory() as place:
+        return measured_thresholds(design, Path(place, "points"), number, run)[0]
+
+
+def measured_thresholds(
+    design: Design,
+    folder: Path,
+    seed: int,
+    run: Callable[[Sweep, Path], Report],
+    *,
+    plot: bool = False,
+) -> tuple[Thresholds, Report]:
+    """Run the sweep of `design` in `folder`, analyse it, and store :data:`DATA` beside its points.
+
+    Parameters
+    ----------
+    design : Design
+        What is measured.
+    folder : Path
+        The results directory.
+    seed : int
+        Of the sweep and of the bootstrap.
+    run : callable
+        Runs a sweep in a folder, and raises if points failed.
+    plot : bool
+        Whether to draw :data:`PICTURE`, too.
+    """
+    sweep = sweep_of(design, seed)
+    report = run(sweep, folder)
+    result = analysed(folder, sweep, design)
+    with Directory(folder).at_work():
+        netcdf.save(result.data, folder / DATA)
+        if plot:
+            from rmsim.studies.plots import plot_thresholds
+
+            plot_thresholds(result.data, design.control, str(design), folder / PICTURE)
+    return result, report

@@ -46,11 +46,17 @@ from numpy.typing import NDArray
 
 from rmsim.data import Dataset, Samples
 from rmsim.dynamics.sweeps import synchronous
-from rmsim.learning import Parameters, State, infer
-from rmsim.learning.run_folder import Plan
+from rmsim.learning import Parameters, State, infer, initialise
+from rmsim.learning.run_folder import Checkpoint, Plan
 from rmsim.learning.training import accuracies
 from rmsim.studies.trained_networks import looks_at_many, work_of_points
-from rmsim.tensors import checked_states, checked_sync_interval, choose_device, generator
+from rmsim.tensors import (
+    checked_states,
+    checked_sync_interval,
+    choose_device,
+    choose_dtype,
+    generator,
+)
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError, NotConvergedError
 from rmtheory.base.statistics import quantile_error, standard_error
@@ -318,6 +324,10 @@ MOST_SWEEPS = 200
 _TOGETHER = 512
 
 
+#: All pairs of patterns are compared: a matrix that has to fit into memory.
+MOST_PATTERNS = 5000
+
+
 @dataclass(frozen=True)
 class Survey:
     """How much is measured.
@@ -452,6 +462,41 @@ def survey(
             level
         )
     return values
+
+
+def survey_of_run(
+    checkpoint: Checkpoint, dataset: Dataset, wanted: Survey, seed: int
+) -> dict[str, dict[str, Any]]:
+    """Return the surveys of the network of a run ``before`` training and ``after``.
+
+    The network before is drawn again from the seed of the run.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+        Of the run, of a network of one layer.
+    dataset : Dataset
+        The one it was trained on.
+    wanted : Survey
+        How much; at most :data:`MOST_PATTERNS` patterns.
+    seed : int
+        Of the choice of inputs and of the noise.
+    """
+    checks.integer("patterns", wanted.patterns, 2, MOST_PATTERNS)
+    plan, used = checkpoint.plan, checkpoint.plan.data(dataset)
+    untrained = initialise(
+        plan.parameters,
+        used.width,
+        used.classes,
+        plan.seed,
+        dtype=choose_dtype(plan.dtype),
+        device=checkpoint.state.device,
+    )
+    stages = {"before": untrained, "after": checkpoint.state}
+    return {
+        stage: survey(plan.parameters, state, used.train, wanted, seed)
+        for stage, state in stages.items()
+    }
 
 
 def similarities(states: torch.Tensor, labels: torch.Tensor) -> dict[str, Any]:

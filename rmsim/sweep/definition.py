@@ -420,3 +420,31 @@ class Failed:
 
 
 Answer = Measured | Failed
+
+
+def batches(samples: int, size: int) -> tuple[str, ...]:
+    """Return the samples 0 ... `samples` - 1 as pieces ``first:last`` of `size`, last excluded.
+
+    More samples are more pieces: those that are there are kept. Only a last piece that was not
+    full is done again.
+
+    Examples
+    --------
+    >>> batches(60, 25)
+    ('0:25', '25:50', '50:60')
+    """
+    return tuple(f"{first}:{min(first + size, samples)}" for first in range(0, samples, size))
+
+
+def sample_range(text: str) -> range:
+    """Return the numbers of the samples of a piece.
+
+    Examples
+    --------
+    >>> sample_range("25:50")
+    range(25, 50)
+    """
+    first, _, last = str(text).partition(":")
+    if not (first.isdecimal() and last.isdecimal() and int(first) < int(last)):
+        raise InvalidInputError("samples", text, "first:last with first < last")
+    return range(int(first), int(last))

@@ -41,7 +41,7 @@ from rmtheory import InvalidInputError
 
 pytestmark = pytest.mark.numerical
 
-SHORT = replace(PROTOCOLS["reconstruction"], max_epochs=30)
+SHORT = PROTOCOLS["reconstruction"].with_settings(max_epochs=30)
 
 
 def _spins(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -57,10 +57,11 @@ def _couplings(layers: int, n: int, jd: float) -> torch.Tensor:
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_one_batch_is_the_rule_written_out(name: str) -> None:
     """Neuron by neuron, pair by pair, on a chain of three."""
-    protocol = replace(protocol_named(name), p=1.0, batch=4)
+    protocol = protocol_named(name).with_settings(p=1.0, batch=4)
+    couplings = protocol.couplings
     layers, n, pairs = 3, 7, 4
     x, y = _spins(1, pairs, n, seed=2), _spins(1, pairs, n, seed=3)
-    j = _couplings(layers, n, protocol.jd)
+    j = _couplings(layers, n, protocol.couplings.jd)
     weight = torch.tensor([[1.0, 1.0, 1.0, 0.0]], dtype=torch.float64)  # the last only fills
     wanted = j[0].clone().numpy()
     change = np.zeros_like(wanted)
@@ -72,29 +73,29 @@ def test_one_batch_is_the_rule_written_out(name: str) -> None:
             for level in range(layers):
                 for i in range(n):
                     h[level, i] = wanted[level, i] @ s[level]
-                    left = protocol.lam * s[level - 1, i] if level else protocol.lam_x * xs[i]
+                    left = couplings.lam * s[level - 1, i] if level else couplings.lam_x * xs[i]
                     h[level, i] += left
                     if right and level + 1 < layers:
-                        h[level, i] += protocol.lam * s[level + 1, i]
+                        h[level, i] += protocol.couplings.lam * s[level + 1, i]
             return h
 
         s = np.zeros((layers, n))
-        for sweep in range(layers + protocol.clamped_sweeps + protocol.free_sweeps):
+        for sweep in range(layers + protocol.phases.clamped_sweeps + protocol.phases.free_sweeps):
             h = field_of(s, right=True)
-            if layers <= sweep < layers + protocol.clamped_sweeps:
-                h[-1] += protocol.lam_y * ys
+            if layers <= sweep < layers + protocol.phases.clamped_sweeps:
+                h[-1] += protocol.couplings.lam_y * ys
             s = np.sign(h)
-        h = field_of(s, protocol.right_in_rule)
+        h = field_of(s, protocol.rule.right_in_rule)
         for level in range(layers):
             for i in range(n):
-                if s[level, i] * h[level, i] <= protocol.kappa:
+                if s[level, i] * h[level, i] <= protocol.rule.kappa:
                     change[level, i] += s[level, i] * s[level]
-    eta = protocol.eta / math.sqrt(n * protocol.batch)
+    eta = protocol.rule.eta / math.sqrt(n * protocol.rule.batch)
     change[:, np.arange(n), np.arange(n)] = 0
     learn_batch(protocol, j, x, y, weight, generator(0))
     assert np.abs(change).max() > 0
     assert np.allclose(j[0].numpy(), wanted + eta * change, atol=1e-12)
-    assert bool((j.diagonal(dim1=-2, dim2=-1) == protocol.jd).all())
+    assert bool((j.diagonal(dim1=-2, dim2=-1) == protocol.couplings.jd).all())
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
@@ -103,7 +104,8 @@ def test_flips_against_products(name: str, many: float, monkeypatch: pytest.Monk
     """States and fields of two trials: whole layers or single neurons are corrected."""
     monkeypatch.setattr(capacity, "_MANY", many)
     protocol = protocol_named(name)
-    j = torch.cat([_couplings(3, 40, protocol.jd), -_couplings(3, 40, protocol.jd)])
+    one = _couplings(3, 40, protocol.couplings.jd)
+    j = torch.cat([one, -one])
     x, y = _spins(2, 5, 40, seed=2), _spins(2, 5, 40, seed=3)
     motions = [capacity.Motion(protocol, j, x), capacity.Flips(protocol, by_columns(j), x)]
     for sweeps, right, target in ((3, True, None), (6, True, y), (4, False, None)):
@@ -125,13 +127,13 @@ def test_input_reaches_one_layer_a_sweep_and_neutral_neurons_stay_neutral() -> N
     # The field from the right is the only difference.
     s = _spins(1, 4, 5, 6, seed=9)
     both, left = (local_field(protocol, j, s, x, right=right) for right in (True, False))
-    assert torch.allclose((both - left)[:, :-1], protocol.lam * s[:, 1:])
+    assert torch.allclose((both - left)[:, :-1], protocol.couplings.lam * s[:, 1:])
     assert torch.equal(both[:, -1], left[:, -1])
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_a_trial_is_the_same_whatever_it_is_computed_with(name: str) -> None:
-    protocol = replace(protocol_named(name), max_epochs=3, check_every=3)
+    protocol = protocol_named(name).with_settings(max_epochs=3, check_every=3)
     together = run_trials(protocol, 2, 16, range(3), 5, loads=(0.2, 0.8))
     alone = run_trials(protocol, 2, 16, [1], 5, loads=(0.2, 0.8))
     assert together.patterns[1] == alone.patterns[0]
@@ -238,7 +240,7 @@ def test_sweep_is_extended_not_repeated(tmp_path: Path) -> None:
     raw = gather(tmp_path, sweep_of(more, 3))
     assert raw.sizes["trial"] == 12
     expected = run_trials(
-        replace(SHORT, max_epochs=2),
+        SHORT.with_settings(max_epochs=2),
         2,
         14,
         range(6),
@@ -311,7 +313,7 @@ def test_bad_numbers_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="loads"):
         run_trials(SHORT, 2, 10, [0], 0, loads=(0.9, 0.5))
     with pytest.raises(InvalidInputError, match="p must be"):
-        replace(SHORT, p=0.0)
+        SHORT.with_settings(p=0.0)
 
 
 def test_trials_that_do_not_determine_p_max_say_so() -> None:

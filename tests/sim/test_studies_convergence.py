@@ -14,12 +14,9 @@ from scipy import special, stats
 from rmsim.dynamics import Status
 from rmsim.studies import compare
 from rmsim.studies.convergence import (
-    Design,
     analyse,
-    batches,
     gather,
     measure,
-    sample_range,
     sweep_of,
 )
 from rmsim.studies.success_curves import (
@@ -29,7 +26,9 @@ from rmsim.studies.success_curves import (
     fit_trends,
     limit_of,
 )
+from rmsim.studies.threshold_design import Design
 from rmsim.sweep import Local, Serial, run_sweep
+from rmsim.sweep.definition import batches, sample_range
 from rmtheory import InvalidInputError
 from rmtheory.base.statistics import Method, interval
 
@@ -41,7 +40,7 @@ GRID = np.linspace(0.4, 1.0, 13)
 def small(**changes: object) -> Design:
     settings = {"sizes": (24, 48), "control": "jd", "values": (0.0, 0.3, 0.9), "samples": 12}
     settings |= {"max_sweeps": 200, "device": "cpu", "batch": 5}
-    return Design(**(settings | changes))  # type: ignore[arg-type]
+    return Design.of(**(settings | changes))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -235,7 +234,7 @@ def test_the_law_of_the_dynamics_gives_the_freezing_point() -> None:
     ],
 )
 def test_which_designs_follow_the_law(settings: dict[str, Any], expected: bool) -> None:
-    assert Design((20,), "jd", (0.5, 0.6), 5, **settings).follows_law is expected
+    assert Design.of((20,), "jd", (0.5, 0.6), 5, **settings).follows_law is expected
 
 
 def test_no_limit_is_claimed_where_growth_is_not_rejected() -> None:

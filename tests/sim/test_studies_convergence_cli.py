@@ -12,7 +12,8 @@ import typer
 from rmsim.cli import options as ranges
 from rmsim.cli import run
 from rmsim.cli.options import SeedOption
-from rmsim.studies.convergence import Design, sweep_of
+from rmsim.studies.convergence import sweep_of
+from rmsim.studies.threshold_design import Design
 from rmsim.sweep import Serial, run_sweep
 from rmtheory.runtime import netcdf
 from rmtheory.runtime.command import bundled, run_app
@@ -34,7 +35,7 @@ def test_cap_in_force_is_the_one_reported(
 ) -> None:
     """A schedule of reinforcement ends by itself, and is not cut before unless one asks for it."""
     for dr, most, cap in ((0.1, None, 50), (0.001, None, 2995), (0.001, 7, 7), (0.1, 1000, 50)):
-        design = Design((10,), "jd", (0.5, 1.0), 2, algorithm="rbp", dr=dr, max_sweeps=most)
+        design = Design.of((10,), "jd", (0.5, 1.0), 2, algorithm="rbp", dr=dr, max_sweeps=most)
         (both,) = {point["max_sweeps"] for point in design.grid().points()}
         assert both == cap
     command = ["thresholds", "--algorithm", "rbp", "--n", "10", "--jd", ".5,1", "--samples", "2"]
@@ -132,7 +133,7 @@ def test_bad_input_is_one_sentence_and_code_2(
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A results directory of another seed than 9."""
     folder = tmp_path_factory.mktemp("finished")
-    run_sweep(sweep_of(Design((10,), "jd", (1.0,), samples=1, device="cpu")), folder, Serial())
+    run_sweep(sweep_of(Design.of((10,), "jd", (1.0,), samples=1, device="cpu")), folder, Serial())
     return folder
 
 

@@ -13,7 +13,7 @@ from rmsim.dynamics import relax, sweeps
 from rmsim.enumeration import distances_from, enumerate_fixed_points
 from rmsim.learning import Parameters, infer, initialise
 from rmsim.search import belief_propagation
-from rmsim.studies.capacity import Protocol
+from rmsim.studies.capacity import RECONSTRUCTION
 from rmsim.studies.capacity import relax as relax_patterns
 from rmsim.tensors import checked_states, is_up, sign, sign_or_neutral, tensor_of
 from rmtheory.base.errors import InvalidInputError
@@ -48,7 +48,7 @@ def test_learning_has_the_rule_of_the_dynamics(rho_j: float, stop: str) -> None:
 
 
 def test_capacity_keeps_neurons_without_a_field_neutral() -> None:
-    protocol = Protocol("any", False, False, 0)
+    protocol = RECONSTRUCTION
     x = torch.zeros(1, 1, 4)
     s = torch.zeros(1, 2, 1, 4)
     assert not bool(relax_patterns(protocol, torch.zeros(1, 2, 4, 4), s, x, 3).any())

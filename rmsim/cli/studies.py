@@ -1,0 +1,369 @@
+"""The commands of studies: ``rmsim thresholds``, ``capacity``, ``overlaps``, ``landscape``.
+
+Each gives a document of all numbers (``--json``), or a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rmsim.cli.options import (
+    DataOption,
+    DeviceOption,
+    DrOption,
+    EtaOption,
+    R0Option,
+    RhoOption,
+    SeedOption,
+    SimulationReport,
+    SweepOptions,
+    SymmetricOption,
+    UpdateOption,
+    integers,
+    numbers,
+    option,
+    results_directory,
+    shown,
+)
+from rmsim.cli.train import read_run
+from rmtheory.base import checks
+from rmtheory.base.errors import InvalidInputError
+from rmtheory.base.wording import counted
+from rmtheory.runtime import report as io
+from rmtheory.runtime.command import bundled
+
+if TYPE_CHECKING:  # --help needs none of these, and they are slow to import
+    from rmsim.studies.capacity_sweep import Design as CapacityDesign
+    from rmsim.studies.threshold_design import Design
+
+# Thresholds.
+
+
+@bundled
+def thresholds_command(
+    algorithm: Annotated[
+        str, option("--algorithm", "NAME", "What searches: dynamics, rbp or likelihood.")
+    ] = "dynamics",
+    n: Annotated[
+        str | None, option("--n", "VALUES", "Neurons per layer: 200,500 or start:stop:count.")
+    ] = None,
+    layers: Annotated[str, option("--layers", "L", "Number of core modules.")] = "1",
+    jd: Annotated[
+        str | None, option("--jd", "VALUES", "Self-coupling: .4,.5 or start:stop:count.")
+    ] = None,
+    lam: Annotated[
+        str | None,
+        option("--lam", "VALUES", "Coupling to both neighbours; several values sweep over it."),
+    ] = None,
+    lam_left: io.LamLeftOption = None,
+    lam_right: io.LamRightOption = None,
+    rho: RhoOption = "1",
+    symmetric: SymmetricOption = False,
+    update: UpdateOption = "synchronous",
+    p: Annotated[str, option("--p", "PROBABILITY", "Chance of a neuron to be updated.")] = "1",
+    samples: Annotated[str, option("--samples", "COUNT", "Disorder samples per point.")] = "100",
+    max_sweeps: Annotated[
+        str | None,
+        option(
+            "--max-sweeps",
+            "COUNT",
+            "The cap, on which the threshold depends: 1000 by default, for rbp until r is .95.",
+        ),
+    ] = None,
+    dr: DrOption = None,
+    r0: R0Option = None,
+    eta: EtaOption = None,
+    batch: Annotated[
+        str, option("--batch", "COUNT", "Samples computed as one piece of work.")
+    ] = "25",
+    plot: Annotated[bool, typer.Option("--plot", help="Also draw DIR/thresholds.png.")] = False,
+    *,
+    options: SweepOptions,
+) -> None:
+    """Measure the probability to reach a fixed point, and the coupling at which it is 1/2.
+
+    One of --jd and --lam takes several values. Results are kept in DIR: run again, and only what
+    is missing is computed; add sizes, values or samples, and only those are.
+
+    Example: rmsim thresholds --n 200,500,1000 --jd .4:1.0:13 --samples 100 --out DIR --plot
+    """
+    import time
+
+    from rmsim.studies.convergence import DATA, measured_thresholds
+    from rmsim.tensors import checked_seed
+
+    started = time.perf_counter()
+    options.demand_place()
+    own = {"dr": dr, "r0": r0, "eta": eta}
+    design = _design(
+        (n, layers, jd, lam, lam_left, lam_right),
+        algorithm,
+        {name: value for name, value in own.items() if value is not None},
+        rho=float(checks.exact_real("rho", rho)),
+        symmetric=symmetric,
+        update=update,
+        p=p,
+        samples=checks.integer("samples", samples, 1),
+        max_sweeps=None if max_sweeps is None else checks.integer("max_sweeps", max_sweeps, 1),
+        dtype=options.dtype,
+        device=options.device,
+        batch=checks.integer("batch", batch, 1),
+    )
+    seed, folder = checked_seed(options.seed), results_directory(options.out)
+    result, report = measured_thresholds(design, folder, seed, options.run, plot=plot)
+    answer = result.to_dict() | {
+        "points_kept": report.kept,
+        "points_computed": report.computed,
+        "file": str(folder / DATA),
+        "seed": seed,
+        "device": result.data.attrs["device"],
+        "dtype": options.dtype,
+        "wall_time": time.perf_counter() - started,
+    }
+    if options.json:
+        SimulationReport(str(design), answer).show(as_json=True, out=None)
+    else:
+        print_table(design, answer)
+
+
+def _design(
+    typed: tuple[str | None, ...], algorithm: str, own: Mapping[str, str], **settings: Any
+) -> Design:
+    """Build the design from the options as typed; exactly one coupling may have several values."""
+    from rmsim.dynamics.relaxation import checked_p
+    from rmsim.dynamics.sweeps import checked_update
+    from rmsim.studies.threshold_design import design_of, refuse_settings_of_others
+
+    refuse_settings_of_others(algorithm, own)
+    settings |= {name: float(checks.exact_real(name, value)) for name, value in own.items()}
+    settings |= {"update": checked_update(settings["update"]), "p": checked_p(settings["p"])}
+    n, layers, jd, lam, lam_left, lam_right = typed
+    for name, value in (("n", n), ("jd", jd)):
+        if value is None:
+            raise InvalidInputError(name, "nothing", f"given (--{name} VALUES)")
+    io.refuse_lambda_of_one_layer(str(layers), lam=lam, lam_left=lam_left, lam_right=lam_right)
+    return design_of(
+        integers("n", str(n), 2),
+        numbers("jd", str(jd)),
+        None if lam is None else numbers("lam", lam),
+        layers=str(layers),
+        lam_left=lam_left,
+        lam_right=lam_right,
+        algorithm=algorithm,
+        **settings,
+    )
+
+
+def print_table(design: Design, answer: Mapping[str, Any]) -> None:
+    """Print one row for each size, the trends, and where the data are."""
+    symbol = {"jd": "J_D", "lam": "lambda"}[design.control]
+    rows = answer["thresholds"]
+    last = f"{symbol} = {design.values[-1]:g}"
+    columns = ["N", f"50 % point in {symbol}", f"{design.search.unit}s at {last}"]
+    bounded = any(row["bound"] is not None for row in rows)
+    cells = [
+        [
+            str(row["n"]),
+            shown(row["threshold"], row["threshold_error"]),
+            shown(row["sweeps_median"], row["sweeps_median_error"]),
+            *([f"{row['bound']:.3f}"] if bounded else []),
+            row["status"],
+        ]
+        for row in rows
+    ]
+    io.print_rows([*columns, *(["sqrt(2 ln N)"] if bounded else []), "status"], cells, str(design))
+    for trend in answer["trends"]:
+        coefficients = ", ".join(
+            f"{x} = {shown(trend[x], trend[f'{x}_error'])}" for x in "abc" if trend[x] is not None
+        )
+        typer.echo(
+            f"trend {trend['form']}: {coefficients}, "
+            f"chi^2 = {trend['chi2']:.1f} for {counted(trend['dof'], 'degree')} of freedom"
+        )
+    limit = answer["limit"]
+    value = "" if limit["value"] is None else f"{shown(limit['value'], limit['error'])}, "
+    typer.echo(f"limit of infinite N: {value}{limit['verdict']}")
+    typer.echo(f"data: {answer['file']}")
+
+
+# Capacity of hetero-association (paper, SM-D).
+
+
+@dataclass(frozen=True)
+class TrialOptions:
+    """How pairs are learnt, and how trials are cut into pieces of work."""
+
+    protocol: Annotated[
+        str, option("--protocol", "NAME", "How the chain learns: reconstruction or printed.")
+    ] = "reconstruction"
+    loads: Annotated[
+        str, option("--loads", "LOW:HIGH", "P is uniform between these times N; the paper's .5:1.")
+    ] = "0.5:1"
+    max_epochs: Annotated[str, option("--max-epochs", "COUNT", "Epochs at most.")] = "300"
+    batch: Annotated[str, option("--batch", "COUNT", "Trials computed as one piece of work.")] = "5"
+    plot: Annotated[bool, typer.Option("--plot", help="Also draw a picture into DIR.")] = False
+
+
+@bundled
+def capacity_command(
+    layers: Annotated[
+        str | None, option("--layers", "VALUES", "Core modules L: 2,3,5 or start:stop:count.")
+    ] = None,
+    n: Annotated[
+        str | None, option("--n", "VALUES", "Neurons per layer: 60,100 or start:stop:count.")
+    ] = None,
+    trials: Annotated[str, option("--trials", "COUNT", "Trials of each depth and size.")] = "20",
+    *,
+    trial: TrialOptions,
+    options: SweepOptions,
+) -> None:
+    """Measure how many random pairs x -> y a chain learns, and how that grows with N.
+
+    P_max is where the 5th percentile of the overlaps with the target falls below 0.95. Results are
+    kept in DIR: run again, and only what is missing is computed.
+
+    Example: rmsim capacity --layers 2,3,5 --n 60,80,100 --loads .1:.9 --out DIR --plot
+    """
+    from rmsim.studies.capacity_sweep import CAPACITY, capacity_rows, measured_capacity
+    from rmsim.tensors import checked_seed
+
+    design = _trials(layers, n, trials, trial, options)
+    seed, folder = checked_seed(options.seed), results_directory(options.out)
+    data = measured_capacity(design, folder, seed, options.run, plot=trial.plot)
+    answer = capacity_rows(design, data) | {"seed": seed, "file": str(folder / f"{CAPACITY}.nc")}
+    _show(f"Capacity, {design}", answer, ("rows", "slopes"), options.json)
+
+
+@bundled
+def overlaps_command(
+    layers: Annotated[str | None, option("--layers", "L", "Number of core modules.")] = None,
+    n: Annotated[str | None, option("--n", "N", "Neurons per layer.")] = None,
+    trials: Annotated[str, option("--trials", "COUNT", "Trials.")] = "20",
+    *,
+    trial: TrialOptions,
+    options: SweepOptions,
+) -> None:
+    """Measure the overlap of every layer with the target, over the 10 trials nearest to P_max.
+
+    The trials are those of rmsim capacity, and the same DIR serves both.
+
+    Example: rmsim overlaps --layers 5 --n 100 --loads .5:.9 --trials 10 --out DIR --plot
+    """
+    from rmsim.studies.capacity_sweep import OVERLAPS, measured_overlaps, overlap_rows
+    from rmsim.tensors import checked_seed
+
+    design = _trials(layers, n, trials, trial, options)
+    seed, folder = checked_seed(options.seed), results_directory(options.out)
+    data = measured_overlaps(design, folder, seed, options.run, plot=trial.plot)
+    answer = overlap_rows(design, data) | {"seed": seed, "file": str(folder / f"{OVERLAPS}.nc")}
+    _show(f"Overlap with the target, {design}", answer, ("rows",), options.json)
+
+
+def _trials(
+    layers: str | None, n: str | None, trials: str, trial: TrialOptions, options: SweepOptions
+) -> CapacityDesign:
+    """Build the design from the options as typed."""
+    from rmsim.studies.capacity_sweep import Design
+
+    for name, value in (("layers", layers), ("n", n)):
+        if value is None:
+            raise InvalidInputError(name, "nothing", f"given (--{name} VALUES)")
+    options.demand_place()
+    low, separator, high = trial.loads.partition(":")
+    if not separator:
+        raise InvalidInputError("loads", trial.loads, "two numbers, as in 0.5:1")
+    return Design(
+        integers("layers", str(layers), 1),
+        integers("n", str(n), 2),
+        checks.integer("trials", trials, 1),
+        trial.protocol,
+        (float(checks.exact_real("loads", low)), float(checks.exact_real("loads", high))),
+        checks.integer("max_epochs", trial.max_epochs, 1),
+        options.dtype,
+        options.device,
+        checks.integer("batch", trial.batch, 1),
+    )
+
+
+def _show(title: str, answer: dict[str, Any], tables: tuple[str, ...], as_json: bool) -> None:
+    if as_json:
+        SimulationReport(title, answer).show(as_json=True, out=None)
+        return
+    typer.echo(title)
+    for name in tables:
+        rows = answer[name]
+        columns = [key for key in rows[0] if not key.endswith("_error")]
+        cells = [[shown(row[key], row.get(f"{key}_error")) for key in columns] for row in rows]
+        io.print_rows(columns, cells)
+    typer.echo(f"data: {answer['file']}")
+
+
+# Landscape of a trained network (paper, SM-G).
+
+_MEANING = {
+    "curvature_mean": "mean of the largest path curvature over pairs; 1 is a shortest path",
+    "curvature_sd": "its standard deviation over pairs",
+    "displacement_median": "median distance after flips, for every noise",
+    "similarity_mean": "mean similarity of the attractors of different samples",
+    "similarity_within": "of samples with the same label",
+    "similarity_between": "of samples with different labels",
+}
+
+
+def landscape_command(
+    folder: Annotated[Path | None, option("--from", "DIR", "Folder of 'rmsim train'.")] = None,
+    pairs: Annotated[str, option("--pairs", "COUNT", "Pairs of inputs.")] = "100",
+    steps: Annotated[str, option("--steps", "COUNT", "Steps along a path.")] = "10",
+    resamples: Annotated[str, option("--resamples", "COUNT", "Inputs at each step.")] = "10",
+    patterns: Annotated[str, option("--patterns", "COUNT", "Attractors to kick.")] = "300",
+    seed: SeedOption = "0",
+    data: DataOption = None,
+    device: DeviceOption = "auto",
+    json: io.JsonOption = False,
+    out: io.OutOption = None,
+    plot: Annotated[Path | None, option("--plot", "FILE", "Draw a picture: png or pdf.")] = None,
+) -> None:
+    """Measure the landscape of a network before training and now (paper, SM-G).
+
+    For one layer and inputs of spins. The network before is drawn again from the seed of the run.
+
+    Example: rmsim landscape --from DIR --pairs 200 --plot landscape.png --json
+    """
+    import time
+
+    from rmsim.studies.landscape_survey import Survey, plot_survey, summary, survey_of_run
+    from rmsim.tensors import choose_device
+
+    started = time.perf_counter()
+    if folder is None:
+        raise InvalidInputError("from", "nothing", "the folder of a run (--from DIR)")
+    if plot is not None and plot.suffix not in (".png", ".pdf"):
+        raise InvalidInputError("plot", str(plot), "a file that ends in .png or .pdf")
+    counts = {"pairs": pairs, "steps": steps, "resamples": resamples, "patterns": patterns}
+    sizes: dict[str, Any] = {name: checks.integer(name, x, 2) for name, x in counts.items()}
+    wanted = Survey(**sizes)
+    place, number = choose_device(device), checks.integer("seed", seed, 0)
+    checkpoint, dataset = read_run(folder, data, place)
+    surveys = survey_of_run(checkpoint, dataset, wanted, number)
+    if plot is not None:
+        plot_survey(surveys, wanted.noises, plot)
+    document: dict[str, Any] = {
+        "preset": checkpoint.plan.preset,
+        "dataset": dataset.name,
+        "epoch": checkpoint.epoch,
+        "survey": wanted.to_dict(),
+        **{
+            f"{stage}_{name}": x for stage in surveys for name, x in summary(surveys[stage]).items()
+        },
+        "seed": number,
+        "device": str(place),
+        "wall_time": time.perf_counter() - started,
+    }
+    meaning = {f"{stage}_{name}": text for name, text in _MEANING.items() for stage in surveys}
+    title = f"Landscape of {folder}, before training and after {counted(checkpoint.epoch, 'epoch')}"
+    SimulationReport(title, document, meaning).show(json, out)
