@@ -55,8 +55,7 @@ if TYPE_CHECKING:
     from rmsim.data.dataset import Dataset, Samples, synthetic
     from rmsim.dynamics.relaxation import relax
     from rmsim.dynamics.status import SearchResult, Status
-    from rmsim.enumeration.disorder import enumerate_samples
-    from rmsim.enumeration.exhaustive import enumerate_fixed_points
+    from rmsim.enumeration.exhaustive import enumerate_fixed_points, enumerate_samples
     from rmsim.learning.estimator import RMClassifier
     from rmsim.learning.run_folder import Plan
     from rmsim.learning.trained import Trained
@@ -81,8 +80,7 @@ else:
             ".data.dataset": ["Dataset", "Samples", "synthetic"],
             ".dynamics.relaxation": ["relax"],
             ".dynamics.status": ["SearchResult", "Status"],
-            ".enumeration.disorder": ["enumerate_samples"],
-            ".enumeration.exhaustive": ["enumerate_fixed_points"],
+            ".enumeration.exhaustive": ["enumerate_fixed_points", "enumerate_samples"],
             ".learning.estimator": ["RMClassifier"],
             ".learning.run_folder": ["Plan"],
             ".learning.trained": ["Trained"],

@@ -60,9 +60,9 @@ class Given:
     symmetric: bool
     digest: str
 
-    def check_samples(self, samples: range) -> None:
+    def check_samples(self, samples: Sequence[int]) -> None:
         """Refuse other disorder samples than number 0."""
-        if samples != range(1):
+        if list(samples) != [0]:
             allowed = "1: couplings that are given are one network"
             raise InvalidInputError("samples", str(samples), allowed)
 

@@ -46,7 +46,7 @@ def files_run(call: Callable[[], Any]) -> list[str]:
         call()
     finally:
         sys.setprofile(previous)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
     return list(seen)
 
 

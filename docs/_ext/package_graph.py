@@ -132,7 +132,7 @@ def places() -> dict[str, tuple[float, float]]:
     ]
     # The two lowest rows have no right side, and are in the middle.
     left, right = (max(len(row[side]) for row in rows) for side in (0, 1))
-    place = {}
+    place: dict[str, tuple[float, float]] = {}
     for level, row in enumerate(reversed(rows)):
         for names, first, columns in zip(row, (0, left), (left, right), strict=True):
             start, room = (0, left + right) if len(rows) - level <= 2 else (first, columns)

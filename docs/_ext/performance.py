@@ -123,7 +123,7 @@ def hetero_association(layers: int, n: int) -> list[str]:
 
     def presented(motion: capacity.Motion) -> torch.Tensor:
         motion.relax(layers)
-        motion.relax(protocol.clamped_sweeps, y=y)
+        motion.relax(protocol.phases.clamped_sweeps, y=y)
         return motion.field(right=False)
 
     ours, theirs = in_turn(

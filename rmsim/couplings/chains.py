@@ -210,7 +210,7 @@ class DenseChain(MatrixCouplings, ChainCouplings):
 def draw_dense(
     network: Network,
     seed: int,
-    samples: range,
+    samples: Sequence[int],
     *,
     dtype: torch.dtype = torch.float32,
     device: torch.device | str = "cpu",

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -547,7 +547,7 @@ def drawn_in_parts(
 
 def random_starts(
     seed: int,
-    samples: range,
+    samples: Sequence[int],
     starts: int,
     layers: int,
     n: int,

@@ -4,8 +4,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rmsim.enumeration.branch_and_bound import TooManyStatesError
-    from rmsim.enumeration.disorder import SampleCounts, enumerate_samples
-    from rmsim.enumeration.exhaustive import draw_couplings, enumerate_fixed_points, forecast
+    from rmsim.enumeration.exhaustive import (
+        SampleCounts,
+        draw_couplings,
+        enumerate_fixed_points,
+        enumerate_samples,
+        forecast,
+    )
     from rmsim.enumeration.overlaps import (
         FixedPoints,
         distance_histogram,
@@ -22,8 +27,13 @@ else:
         __name__,
         {
             ".branch_and_bound": ["TooManyStatesError"],
-            ".disorder": ["SampleCounts", "enumerate_samples"],
-            ".exhaustive": ["draw_couplings", "enumerate_fixed_points", "forecast"],
+            ".exhaustive": [
+                "SampleCounts",
+                "draw_couplings",
+                "enumerate_fixed_points",
+                "enumerate_samples",
+                "forecast",
+            ],
             ".overlaps": [
                 "FixedPoints",
                 "distance_histogram",

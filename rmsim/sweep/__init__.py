@@ -8,11 +8,12 @@ computes what is missing; a sweep with more values along its axes adds to the sa
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rmsim.sweep.cluster import ClusterLostError, Dask
     from rmsim.sweep.definition import Grid, Sweep
     from rmsim.sweep.directory import collect
     from rmsim.sweep.running import (
         Backend,
+        ClusterLostError,
+        Dask,
         Local,
         PointFailure,
         Progress,
@@ -26,11 +27,12 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            ".cluster": ["ClusterLostError", "Dask"],
             ".definition": ["Grid", "Sweep"],
             ".directory": ["collect"],
             ".running": [
                 "Backend",
+                "ClusterLostError",
+                "Dask",
                 "Local",
                 "PointFailure",
                 "Progress",

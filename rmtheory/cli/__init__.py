@@ -9,10 +9,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from rmtheory.cli.boundaries import critical, phase_diagram
 from rmtheory.cli.counting import annealed, convergence_bound, derive, second_moment, stability
 from rmtheory.cli.explorer import explore
-from rmtheory.cli.local_entropies import curve, local_entropy, ystar
+from rmtheory.cli.local_entropies import critical, curve, local_entropy, phase_diagram, ystar
 from rmtheory.cli.mean_field import mean_field_command
 from rmtheory.runtime.command import application, run_app
 

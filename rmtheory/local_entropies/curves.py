@@ -8,14 +8,20 @@ down to a distance where the dilute gas of flips (:mod:`rmtheory.local_entropies
 describes the curve, and its least value is refined. The gas takes over only if the two agree, S_I*
 and slope, within the error that the gas itself states; from there to d = 0 its slope has to be
 positive.
+
+**Storing.** :func:`stored_curve` keeps a curve in its file. Every solved point is a small JSON file
+of its own in the folder ``OUT.parts`` until all are there, so that a run that was killed resumes.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -27,12 +33,17 @@ from rmtheory.base.errors import (
     NotConvergedError,
     OutsideValidityError,
     RMError,
+    UnreadableDataError,
 )
 from rmtheory.base.estimate import Estimate, Tier
 from rmtheory.local_entropies.dilute_gas import small_distance
 from rmtheory.local_entropies.functional import Refined
 from rmtheory.local_entropies.points import YStar, distance, ystar
 from rmtheory.local_entropies.solve import CurveTracker, functional
+from rmtheory.runtime import netcdf
+from rmtheory.runtime.provenance import parameters_hash
+from rmtheory.runtime.run_store import Lock, RunStore, parts_of
+from rmtheory.runtime.untrusted import MALFORMED
 
 # The curve as a data set.
 
@@ -422,3 +433,187 @@ def _verdict_scan(tracker: CurveTracker, d_max: float) -> list[Refined]:
         if d < 0.02 and tracker.model.scan_ends(points):
             break
     return points
+
+
+# A curve in its file.
+
+#: Raised when the meaning of a stored point changes.
+VERSION = 1
+
+#: File among the finished points that says what they belong to.
+STAMP = "curve.json"
+
+
+@dataclass(frozen=True)
+class CurveRequest:
+    """Geometrically spaced distances on the curve of a chain."""
+
+    chain: Chain
+    d_min: float
+    d_max: float
+    points: int
+
+    def __post_init__(self) -> None:
+        for name in ("d_min", "d_max"):
+            distance(getattr(self, name), name)
+        if self.points < 2:
+            raise InvalidInputError("points", self.points, "an integer >= 2")
+        if self.d_min >= self.d_max:
+            raise InvalidInputError("d_min", self.d_min, f"below d_max = {self.d_max:g}")
+
+    @property
+    def distances(self) -> list[float]:
+        """Distances, ascending."""
+        return [float(d) for d in np.geomspace(self.d_min, self.d_max, self.points)]
+
+    def parameters(self, complete: bool = True) -> dict[str, Any]:
+        """Return what was asked for as JSON values, and whether all of it is there."""
+        numbers = {"d_min": self.d_min, "d_max": self.d_max, "points": self.points}
+        return {**self.chain.parameters(), **numbers, "complete": complete}
+
+    @property
+    def key(self) -> str:
+        """Name of this computation; points of another one are not taken for its own."""
+        return parameters_hash(self.parameters(), VERSION)
+
+
+def curve_store(target: Path) -> RunStore:
+    """Return the folder of the finished points."""
+    return RunStore(parts_of(target), STAMP, (STAMP, "point-*.json"), target)
+
+
+def stored_curve(
+    request: CurveRequest,
+    target: Path,
+    *,
+    on_begin: Callable[[int], None] | None = None,
+    on_point: Callable[[int], None] | None = None,
+    note: Callable[[str], None] | None = None,
+) -> netcdf.Stored:
+    """Return the curve in the netCDF file `target`, computed and stored there if need be.
+
+    Parameters
+    ----------
+    request : CurveRequest
+        The chain and its distances.
+    target : Path
+        The file; another content of it is replaced once the curve is done.
+    on_begin : callable, optional
+        Called with the number of points that are there, if any has to be computed.
+    on_point : callable, optional
+        Called with the number of points solved so far.
+    note : callable, optional
+        Called with a sentence about what is there already.
+
+    Raises
+    ------
+    InvalidInputError
+        If another run is at work on `target`, or the folder keeps points of another curve.
+    CurveStoppedError
+        If the continuation is lost; the points before are then in `target`, as ``solved``.
+    """
+    tell = note or (lambda _sentence: None)
+    store = curve_store(target)
+
+    def keep(point: YStar) -> None:
+        store.save(_name(point.d), {**_to_json(point), "key": request.key})
+
+    def compute(save: netcdf.Save) -> xr.Dataset:
+        done = finished_points(request, target)
+        if done:
+            tell(f"{len(done)} of {request.points} points are there already, in {store.path}")
+        if on_begin is not None:
+            on_begin(len(done))
+        try:
+            data = curve(
+                request.chain, request.distances, on_point=on_point, known=done, on_solved=keep
+            )
+        except CurveStoppedError as stopped:
+            save(stopped.solved, request.parameters(complete=False))
+            raise
+        return save(data, request.parameters())
+
+    def claim(_lock: Lock) -> None:
+        _claim(request, store)
+
+    return netcdf.computed_once(
+        store, request.key, claim, compute, what="curve", version=VERSION, note=note
+    )
+
+
+def finished_points(request: CurveRequest, target: Path) -> list[YStar]:
+    """Return the points that are kept beside `target`."""
+    store, points = curve_store(target), []
+    for d in request.distances:
+        with suppress(FileNotFoundError, UnreadableDataError, *MALFORMED):
+            stored = store.load(_name(d))
+            if stored["key"] == request.key:
+                points.append(_from_json(request.chain, stored))
+    return points
+
+
+def _claim(request: CurveRequest, store: RunStore) -> None:
+    """Make the folder that of `request`; points of another one are refused, and not lost."""
+    wanted = {**request.parameters(), "version": VERSION}
+    try:
+        held = store.load(STAMP)
+    except (FileNotFoundError, UnreadableDataError):
+        store.save(STAMP, wanted)
+        return
+    if held != wanted:
+        raise InvalidInputError(
+            "out",
+            str(store.target),
+            f"another file, because {store.path} keeps points of another curve (run that again to "
+            "finish it, or remove the folder)",
+        )
+
+
+def _name(d: float) -> str:
+    return f"point-{d:.12e}.json"
+
+
+def _to_json(point: YStar) -> dict[str, Any]:
+    """Return a point as JSON values; numbers are exact, being written with all their digits."""
+
+    def numbers(estimate: Estimate | None) -> list[Any] | None:
+        if estimate is None:
+            return None
+        return [float(estimate.value), float(estimate.error), str(estimate.tier), estimate.method]
+
+    fields = {name: getattr(point, name) for name in _ESTIMATES}
+    return {
+        "d": point.d,
+        **{name: numbers(value) for name, value in fields.items()},
+        "qhat": [numbers(q) for q in point.qhat],
+        "residual": point.residual,
+        "y_star_is_bound": point.y_star_is_bound,
+    }
+
+
+_ESTIMATES = ("y_star", "internal", "slope", "q0_stability")
+
+
+def _from_json(chain: Chain, stored: dict[str, Any]) -> YStar:
+    def estimate(numbers: list[Any] | None) -> Estimate | None:
+        if numbers is None:
+            return None
+        value, error, tier, method = numbers
+        return Estimate(float(value), float(error), Tier(tier), str(method))
+
+    y_star, internal, slope, q0 = (estimate(stored[name]) for name in _ESTIMATES)
+    qhat = [estimate(numbers) for numbers in stored["qhat"]]
+    known = [q for q in qhat if q is not None]
+    if y_star is None or internal is None or slope is None or len(known) < len(qhat):
+        raise ValueError("a number is missing")
+    return YStar(
+        chain,
+        float(stored["d"]),
+        y_star,
+        internal,
+        slope,
+        tuple(known),
+        float(stored["residual"]),
+        q0,
+        y_star_is_bound=bool(stored["y_star_is_bound"]),
+    )

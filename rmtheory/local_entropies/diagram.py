@@ -11,12 +11,10 @@ finished point is a small JSON file of its own, so that a killed run goes on whe
 
 from __future__ import annotations
 
-import glob
 import json
 import math
 import os
 import tempfile
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -33,11 +31,11 @@ from rmtheory.base.errors import InvalidInputError, NotConvergedError, Unreadabl
 from rmtheory.base.wording import counted, duration
 from rmtheory.local_entropies.boundaries import KINDS, Kind, Seed, rough_boundary
 from rmtheory.local_entropies.thresholds import Bracket, bracket
-from rmtheory.runtime import netcdf, provenance
-from rmtheory.runtime.files import leftovers, write_text
+from rmtheory.runtime import netcdf
+from rmtheory.runtime.files import write_text
 from rmtheory.runtime.processes import in_order
 from rmtheory.runtime.provenance import canonical_json, parameters_hash
-from rmtheory.runtime.run_store import Lock, RunStore
+from rmtheory.runtime.run_store import Lock, RunStore, parts_of
 from rmtheory.runtime.untrusted import MALFORMED, read_json, read_text
 
 #: Raised when the meaning of a stored point changes.
@@ -273,14 +271,6 @@ def compute_phase_diagram(
         return _boundaries(request, parts, jobs, on_point or _silent)
 
 
-@dataclass(frozen=True)
-class Stored:
-    """A phase diagram in its file, and whether it had to be computed."""
-
-    data: xr.Dataset
-    computed: bool
-
-
 def stored_phase_diagram(
     request: Request,
     target: Path,
@@ -289,10 +279,10 @@ def stored_phase_diagram(
     on_begin: Callable[[int], None] | None = None,
     on_point: Callable[[int], None] | None = None,
     note: Callable[[str], None] | None = None,
-) -> Stored:
+) -> netcdf.Stored:
     """Return the diagram in the netCDF file `target`, computed and stored there if need be.
 
-    Finished points are kept beside it, in the folder that :func:`parts_of` gives, until all are
+    Finished points are kept beside it, in the folder ``TARGET.parts``, until all are
     done. One run at a time is at work on a file.
 
     Parameters
@@ -320,24 +310,7 @@ def stored_phase_diagram(
     tell = note or (lambda _sentence: None)
     store = RunStore(parts_of(target), _STAMP, _FILES, target)
 
-    def claim(_lock: Lock) -> None:
-        _claim(request, store)
-
-    data = load_diagram(request, target)
-    if data is not None:
-        if store.path.is_dir():  # the run was killed before it removed them
-            with suppress(InvalidInputError), store.at_work(claim) as lock:
-                store.remove(lock)
-        return Stored(data, computed=False)
-    with store.at_work(claim) as lock:
-        data = load_diagram(request, target)  # of a run that has ended just now
-        if data is not None:
-            store.remove(lock)
-            return Stored(data, computed=False)
-        for leftover in leftovers(target.parent, glob.escape(target.name)):
-            leftover.unlink(missing_ok=True)
-        if target.exists():
-            tell(f"{target} holds something else, which is replaced once this diagram is done")
+    def compute(save: netcdf.Save) -> xr.Dataset:
         done, total = finished(request, store.path), len(KINDS) * request.points
         if done:
             tell(f"{done} of {total} points are there already, in {store.path}")
@@ -348,29 +321,15 @@ def stored_phase_diagram(
             )
         if on_begin is not None:
             on_begin(done)
-        begun = time.perf_counter()
         data = _boundaries(request, store.path, jobs, on_point or _silent)
-        attributes = provenance.attributes(
-            request.parameters(), version=VERSION, wall_time=time.perf_counter() - begun
-        )
-        data = data.assign_attrs(attributes)
-        netcdf.save(data, target)
-        store.remove(lock)
-    return Stored(data, computed=True)
+        return save(data, request.parameters())
 
+    def claim(_lock: Lock) -> None:
+        _claim(request, store)
 
-def parts_of(target: Path) -> Path:
-    """Return the folder that keeps the finished points of the file `target`."""
-    return target.with_name(target.name + ".parts")
-
-
-def load_diagram(request: Request, target: Path) -> xr.Dataset | None:
-    """Return the diagram of `request` in the file `target`, None if it is not there."""
-    try:
-        data = netcdf.load(target)
-    except (FileNotFoundError, UnreadableDataError):
-        return None
-    return data if data.attrs.get("parameters_hash") == request.key else None
+    return netcdf.computed_once(
+        store, request.key, claim, compute, what="diagram", version=VERSION, note=note
+    )
 
 
 def _boundaries(

@@ -8,23 +8,34 @@ library can loop for ever, deaf to signals.
 
 Files of version 0.1 have no such line, only a checksum of their numbers as an attribute. They are
 read by another process first, which is ended if it does not come to an end.
+
+:func:`computed_once` computes what such a file lacks; the finished points of a long computation are
+kept beside it until all are there.
 """
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import io
 import os
 import re
 import subprocess
 import sys
-from typing import Literal
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
 
-from rmtheory.base.errors import StorageError, UnreadableDataError
-from rmtheory.runtime.files import remedy, write_bytes
+from rmtheory.base.errors import InvalidInputError, StorageError, UnreadableDataError
+from rmtheory.runtime import provenance
+from rmtheory.runtime.files import leftovers, remedy, write_bytes
+from rmtheory.runtime.run_store import Lock, RunStore
 from rmtheory.runtime.untrusted import MOST_BYTES, read_bytes
 
 _ENGINE: Literal["h5netcdf"] = "h5netcdf"
@@ -155,3 +166,88 @@ def checksum(dataset: xr.Dataset) -> str:
         digest.update(f"{name} {dataset[name].dims} {kind} {values.shape}\n".encode())
         digest.update("\n".join(map(str, values.flat)).encode() if text else values.tobytes())
     return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Data in their file, and whether they had to be computed."""
+
+    data: xr.Dataset
+    computed: bool
+
+
+#: Stores data that were computed from these parameters, removes the finished points, and returns
+#: the data with their provenance.
+Save = Callable[[xr.Dataset, Mapping[str, Any]], xr.Dataset]
+
+
+def load_current(path: Path, key: str) -> xr.Dataset | None:
+    """Return the data in `path` if their parameters have the hash `key`, else None."""
+    try:
+        data = load(path)
+    except (FileNotFoundError, UnreadableDataError):
+        return None
+    return data if data.attrs.get("parameters_hash") == key else None
+
+
+def computed_once(
+    store: RunStore,
+    key: str,
+    claim: Callable[[Lock], None],
+    compute: Callable[[Save], xr.Dataset],
+    *,
+    what: str,
+    version: int,
+    note: Callable[[str], None] | None = None,
+) -> Stored:
+    """Return the data `key` in the target of `store`, computed and stored there if need be.
+
+    One run at a time is at work on a file. Another content of it is replaced once the data are
+    there. A run that was killed after that leaves finished points: they are removed.
+
+    Parameters
+    ----------
+    store : RunStore
+        The folder of the finished points (:func:`~rmtheory.runtime.run_store.parts_of`).
+    key : str
+        Hash of the parameters of complete data.
+    claim : callable
+        Makes the folder that of this computation, or refuses.
+    compute : callable
+        Given a function that saves, computes what is missing and returns the saved data.
+    what : str
+        What is computed, for sentences.
+    version : int
+        Enters the provenance.
+    note : callable, optional
+        Called with a sentence about what is there already.
+    """
+    target = store.target
+    if target is None:
+        raise ValueError("the store has no target")
+    data = load_current(target, key)
+    if data is not None:
+        if store.path.is_dir():
+            with suppress(InvalidInputError), store.at_work(claim) as lock:
+                store.remove(lock)
+        return Stored(data, computed=False)
+    with store.at_work(claim) as lock:
+        data = load_current(target, key)  # of a run that has ended just now
+        if data is not None:
+            store.remove(lock)
+            return Stored(data, computed=False)
+        for leftover in leftovers(target.parent, glob.escape(target.name)):
+            leftover.unlink(missing_ok=True)
+        if target.exists() and note is not None:
+            note(f"{target} holds something else, which is replaced once this {what} is done")
+        begun = time.perf_counter()
+
+        def finish(data: xr.Dataset, parameters: Mapping[str, Any]) -> xr.Dataset:
+            seconds = time.perf_counter() - begun
+            origin = provenance.attributes(parameters, version=version, wall_time=seconds)
+            data = data.assign_attrs(origin)
+            save(data, target)
+            store.remove(lock)
+            return data
+
+        return Stored(compute(finish), computed=True)

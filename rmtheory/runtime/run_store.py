@@ -327,6 +327,11 @@ class _Nothing:
 _NOTHING = _Nothing()
 
 
+def parts_of(target: Path) -> Path:
+    """Return the folder that keeps the finished points of the file `target`."""
+    return target.with_name(target.name + ".parts")
+
+
 def digest(document: Mapping[str, Any]) -> str:
     """Return the checksum of a document."""
     return hashlib.sha256(canonical_json(document).encode()).hexdigest()

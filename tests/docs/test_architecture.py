@@ -105,8 +105,7 @@ def test_no_fragments() -> None:
         and len(importers.get(name, set()) - {name.rpartition(".")[0]}) == 1
     }
     assert fragments == {}
-    # About 220 when files were merged; the explorer and the trial came on top.
-    assert len(graph.modules()) <= 230
+    assert len(graph.modules()) <= 220
 
 
 def test_the_picture_shows_the_tree_as_it_is() -> None:

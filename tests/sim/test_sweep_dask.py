@@ -15,8 +15,7 @@ import pytest
 
 from rmsim.cli.options import run_from_command
 from rmsim.sweep import Dask, Progress, Serial, run_sweep
-from rmsim.sweep.cluster import _compare_versions
-from rmsim.sweep.running import environment
+from rmsim.sweep.running import _compare_versions, environment
 from rmtheory import InvalidInputError
 from tests.sim.test_sweep import ROOT, evaluated, points, running
 from tests.sweep_points import sweep

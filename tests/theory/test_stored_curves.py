@@ -8,14 +8,14 @@ import pytest
 
 from rmtheory import Chain, InvalidInputError
 from rmtheory.cli import run
-from rmtheory.local_entropies import stored_curves
-from rmtheory.local_entropies.stored_curves import (
+from rmtheory.local_entropies import curves
+from rmtheory.local_entropies.curves import (
     CurveRequest,
     finished_points,
-    parts_of,
     stored_curve,
 )
 from rmtheory.runtime import netcdf
+from rmtheory.runtime.run_store import parts_of
 
 pytestmark = pytest.mark.numerical
 
@@ -72,16 +72,16 @@ def test_the_command_line(
 ) -> None:
     target = str(tmp_path / "c.nc")
     command = ["curve", "--jd", ".1", "--d", ".05:.2:3", "--out", target]
-    real = stored_curves.curve
+    real = curves.curve
 
     def stopped(*arguments: object, **options: object) -> object:
         options["on_point"] = interrupt(1)
         return real(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(stored_curves, "curve", stopped)
+    monkeypatch.setattr(curves, "curve", stopped)
     assert run(command) != 0
     assert "1 of 3 points are kept in" in capsys.readouterr().err
-    monkeypatch.setattr(stored_curves, "curve", real)
+    monkeypatch.setattr(curves, "curve", real)
     assert run(command) == 0
     assert "1 of 3 points are there already" in capsys.readouterr().err
     assert netcdf.load(target).d.values == pytest.approx([0.05, 0.1, 0.2])
