@@ -224,14 +224,12 @@ def enumerate_command(
     import time
 
     from rmsim.enumeration import enumerate_samples
-    from rmsim.studies import compare
+    from rmsim.studies.compare import counts_of
     from rmsim.tensors import checked_seed
-    from rmtheory.base import statistics
     from rmtheory.runtime.progress import counting
 
     started = time.perf_counter()
     network = make_network(n, model, couplings=couplings)
-    chain = network.chain
     if couplings is not None:
         _enumerate_given(network, samples, histogram, force, states, json, out)
         return
@@ -239,7 +237,7 @@ def enumerate_command(
         raise InvalidInputError("states", str(states), "absent without --couplings")
     wanted = _samples(samples, 200, None, 2)
     with counting("samples", wanted) as progress:
-        counted_samples = enumerate_samples(
+        drawn = enumerate_samples(
             network,
             wanted,
             checked_seed(seed),
@@ -248,40 +246,19 @@ def enumerate_command(
             histogram=histogram,
             progress=progress,
         )
-    mean = statistics.mean(counted_samples.counts)
-    ratio = statistics.second_moment_ratio(counted_samples.counts)
-    theory_mean = compare.mean_count(chain, network.n)
-    theory_ratio = compare.second_moment_ratio(chain, network.n)
-    ratio_z = None
-    if ratio is not None and theory_ratio is not None:
-        ratio_z = ratio.z_score(theory_ratio)
-    # Samples that all agree have no spread, and the error is then not 0 but unknown: None.
     document: dict[str, Any] = {
         "parameters": network.parameters(),
         "samples": wanted,
-        "mean_count": mean.value,
-        "mean_count_error": mean.error or None,
-        "theory_mean_count": theory_mean,
-        "z_score": mean.z_score(theory_mean),
-        "second_moment_ratio": ratio.value if ratio else None,
-        "second_moment_ratio_error": (ratio.error or None) if ratio else None,
-        "theory_ratio": theory_ratio,
-        "ratio_z_score": ratio_z,
-        "nodes": counted_samples.nodes,
-        "nodes_per_second": counted_samples.nodes / counted_samples.search_time,
-        "near_ties": counted_samples.near_ties,
+        **counts_of(drawn),
+        "nodes": drawn.nodes,
+        "nodes_per_second": drawn.nodes / drawn.search_time,
+        "near_ties": drawn.near_ties,
+        "seed": drawn.seed,
+        "device": "cpu",
+        "dtype": "float64",
+        "wall_time": time.perf_counter() - started,
     }
-    if counted_samples.histograms is not None:
-        value, error = statistics.mean_of_rows(counted_samples.histograms)
-        theory = compare.pairs(chain, network.n)
-        document |= {
-            "pairs_by_distance": value.tolist(),
-            "pairs_by_distance_error": [one or None for one in error.tolist()],
-            "theory_pairs_by_distance": None if theory is None else theory.tolist(),
-        }
-    document |= {"seed": counted_samples.seed, "device": "cpu", "dtype": "float64"}
-    document["wall_time"] = time.perf_counter() - started
-    title = f"Fixed points of {chain} with N = {network.n}"
+    title = f"Fixed points of {network.chain} with N = {network.n}"
     SimulationReport(title, document, _ENUMERATE_MEANING).show(json, out)
 
 
@@ -520,6 +497,7 @@ def local_entropy_command(
     import time
 
     from rmsim.studies.neighbourhood import (
+        demand_drawn,
         plot_neighbourhood,
         survey_neighbourhood,
         theory_to_draw,
@@ -538,9 +516,8 @@ def local_entropy_command(
     if distances[0] < 0 or distances[-1] > 1:
         raise InvalidInputError("d", d, "distances from 0 to 1, as shares of the neurons")
     network = make_network(n, model, couplings=couplings)
-    if against_theory and couplings is not None:
-        allowed = "absent with --couplings: the theory is of random ones"
-        raise InvalidInputError("against_theory", True, allowed)
+    if against_theory:
+        demand_drawn(network)
     number, place = checked_seed(seed), choose_device(device)
     surroundings = survey_neighbourhood(
         network,
@@ -550,30 +527,17 @@ def local_entropy_command(
         seed=number,
         device=place,
     )
-    curve, source = surroundings.curve, surroundings.source
     write_states(states, surroundings.state[None])
+    source = surroundings.source
     title = f"Fixed points around one ({source}) of {network.chain} with N = {network.n}"
-    counts, meaning = counted_neighbours(surroundings.neighbours)
     document = {
-        "parameters": network.parameters() | {"reference": source},
-        **counts,
-        **surroundings.at(distances),
-        **(surroundings.against_theory(distances) if against_theory else {}),
-        "curve": {
-            "gamma": curve.gamma.tolist(),
-            "d": curve.d.tolist(),
-            "entropy": curve.entropy.tolist(),
-            "mutual": curve.mutual.tolist(),
-            "metastable": curve.metastable.tolist(),
-        },
-        "failed": [{"gamma": value, "status": why} for value, why in curve.failed],
-        "least_distance": float(curve.d[-1]),
-        "min_margin": surroundings.min_margin,
+        **surroundings.to_dict(distances, theory=against_theory),
         "seed": number,
         "device": str(place),
         "dtype": "float64",
         "wall_time": time.perf_counter() - started,
     }
+    meaning = neighbours_meaning(surroundings.neighbours)
     report = SimulationReport(title, document, meaning | _LOCAL_ENTROPY_MEANING)
     if plot and out is not None:
         report.to_json()  # no picture without a valid result
@@ -583,21 +547,15 @@ def local_entropy_command(
     report.show(json, out)
 
 
-def counted_neighbours(
-    neighbours: Sequence[Neighbours],
-) -> tuple[dict[str, float | None], dict[str, str]]:
-    """Return the counts as a document, and their meanings."""
-    counts: dict[str, float | None] = {}
+def neighbours_meaning(neighbours: Sequence[Neighbours]) -> dict[str, str]:
+    """Return what the numbers of fixed points at each distance mean."""
     meaning = {}
     for one in neighbours:
-        name = f"at_distance_{one.distance}"
-        counts[name] = one.count
-        meaning[name] = f"fixed points at distance {one.distance}, counted"
+        how = "counted"
         if not one.exact:
-            counts[f"{name}_error"] = one.error
             how = "estimated" if one.count is not None else "too few for an estimate"
-            meaning[name] = f"fixed points at distance {one.distance}, {how}"
-    return counts, meaning
+        meaning[f"at_distance_{one.distance}"] = f"fixed points at distance {one.distance}, {how}"
+    return meaning
 
 
 # One's own network: is a state a fixed point, what is near it, what do messages say.
@@ -676,7 +634,7 @@ def neighbours_command(
 
     from rmsim.enumeration.exhaustive import draw_couplings
     from rmsim.search.neighbours import count_neighbours
-    from rmsim.studies.neighbourhood import states_of
+    from rmsim.studies.neighbourhood import neighbour_counts, states_of
     from rmsim.tensors import checked_seed
 
     started = time.perf_counter()
@@ -686,17 +644,17 @@ def neighbours_command(
     spins = states_of(network, "states", _given_states(states))
     J = draw_couplings(network, number, 0)
     neighbours = count_neighbours(J, spins[0], network, reach, seed=number)
-    counts, meaning = counted_neighbours(neighbours)
     document = {
         "parameters": network.parameters(),
-        **counts,
+        **neighbour_counts(neighbours),
         "seed": number,
         "device": "cpu",
         "dtype": "float64",
         "wall_time": time.perf_counter() - started,
     }
     title = f"Fixed points near the first of {states} in {network.chain} with N = {network.n}"
-    SimulationReport(title, document, meaning | {"wall_time": "seconds"}).show(json, out)
+    meaning = neighbours_meaning(neighbours) | {"wall_time": "seconds"}
+    SimulationReport(title, document, meaning).show(json, out)
 
 
 _BP_MEANING = {

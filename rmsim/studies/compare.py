@@ -28,7 +28,7 @@ from scipy import special
 from scipy.interpolate import PchipInterpolator
 
 from rmtheory.annealed import entropy_array
-from rmtheory.base import checks
+from rmtheory.base import checks, statistics
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import InvalidInputError, OutsideValidityError
 from rmtheory.base.statistics import standard_error
@@ -49,6 +49,7 @@ from rmtheory.second_moment.agreement import (
 
 if TYPE_CHECKING:  # torch, which the exact averages do without
     from rmsim.dynamics.status import SearchResult
+    from rmsim.enumeration import SampleCounts
     from rmsim.network import Network
 
 __all__ = [
@@ -56,6 +57,7 @@ __all__ = [
     "TheoryEntropies",
     "annealed_entropy",
     "convergence_bound",
+    "counts_of",
     "local_entropies",
     "log_mean_count",
     "mean_count",
@@ -172,6 +174,56 @@ def pairs(chain: Chain, n: int) -> Array | None:
     distance = counts @ (np.array(patterns(layers)) < 0).sum(axis=1)
     summed = np.bincount(distance, weights=np.exp(log_terms), minlength=n * layers + 1)
     return np.asarray(summed, dtype=np.float64)
+
+
+def counts_of(samples: SampleCounts) -> dict[str, Any]:
+    """Return mean and second moment of enumerated counts against the exact averages.
+
+    Parameters
+    ----------
+    samples : SampleCounts
+        Of :func:`rmsim.enumerate_samples`, two samples or more.
+
+    Returns
+    -------
+    dict
+        JSON values: each measured one with NAME_error, those of theory, and their differences in
+        standard errors. Samples that all agree have no spread: the error is then not 0 but
+        unknown, None. With histograms also the pairs at every distance.
+
+    Examples
+    --------
+    >>> import rmsim as rs
+    >>> network = rs.Network(10, rs.Chain(1, jd=0.4))
+    >>> result = rs.studies.compare.counts_of(rs.enumerate_samples(network, 50, seed=0))
+    >>> abs(result["z_score"]) < 4
+    True
+    """
+    chain, n = samples.network.chain, samples.network.n
+    mean, ratio = statistics.mean(samples.counts), statistics.second_moment_ratio(samples.counts)
+    theory_mean, theory_ratio = mean_count(chain, n), second_moment_ratio(chain, n)
+    ratio_z = None
+    if ratio is not None and theory_ratio is not None:
+        ratio_z = ratio.z_score(theory_ratio)
+    document: dict[str, Any] = {
+        "mean_count": mean.value,
+        "mean_count_error": mean.error or None,
+        "theory_mean_count": theory_mean,
+        "z_score": mean.z_score(theory_mean),
+        "second_moment_ratio": ratio.value if ratio else None,
+        "second_moment_ratio_error": (ratio.error or None) if ratio else None,
+        "theory_ratio": theory_ratio,
+        "ratio_z_score": ratio_z,
+    }
+    if samples.histograms is not None:
+        value, error = statistics.mean_of_rows(samples.histograms)
+        theory = pairs(chain, n)
+        document |= {
+            "pairs_by_distance": value.tolist(),
+            "pairs_by_distance_error": [one or None for one in error.tolist()],
+            "theory_pairs_by_distance": None if theory is None else theory.tolist(),
+        }
+    return document
 
 
 # The dynamics.

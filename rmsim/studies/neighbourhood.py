@@ -123,6 +123,29 @@ class Neighbourhood:
     neighbours: tuple[Neighbours, ...]
     curve: LocalEntropy
 
+    def to_dict(self, distances: Sequence[float], *, theory: bool = False) -> dict[str, Any]:
+        """Return all that was measured as JSON values, S at these `distances` among it.
+
+        With `theory`, also what :meth:`against_theory` gives.
+        """
+        curve = self.curve
+        return {
+            "parameters": self.network.parameters() | {"reference": self.source},
+            **neighbour_counts(self.neighbours),
+            **self.at(distances),
+            **(self.against_theory(distances) if theory else {}),
+            "curve": {
+                "gamma": curve.gamma.tolist(),
+                "d": curve.d.tolist(),
+                "entropy": curve.entropy.tolist(),
+                "mutual": curve.mutual.tolist(),
+                "metastable": curve.metastable.tolist(),
+            },
+            "failed": [{"gamma": value, "status": why} for value, why in curve.failed],
+            "least_distance": float(curve.d[-1]),
+            "min_margin": self.min_margin,
+        }
+
     def at(self, distances: Sequence[float]) -> dict[str, list[float | None]]:
         """Return S at distances from the reference point, and how far two of them are apart."""
         return {
@@ -137,6 +160,7 @@ class Neighbourhood:
         The reference point of theory is one of many in its region, so that its d is the distance
         between two of them: the values belong to `mutual_distances` of :meth:`at`.
         """
+        demand_drawn(self.network)
         mutual = [self.curve.mutual_at(d) for d in distances]
         wanted = sorted({x for x in mutual if x is not None and 0 < x < 0.5})
         answer: dict[str, list[float | None]] = {}
@@ -151,6 +175,23 @@ class Neighbourhood:
                     None if x is None or np.isnan(x) else float(x) for x in values
                 ]
         return answer
+
+
+def demand_drawn(network: Network) -> None:
+    """Refuse a comparison with theory for couplings that are given."""
+    if network.given is not None:
+        allowed = "absent with couplings of one's own: the theory is of random ones"
+        raise InvalidInputError("against_theory", True, allowed)
+
+
+def neighbour_counts(neighbours: Sequence[Neighbours]) -> dict[str, float | None]:
+    """Return counts by distance as JSON values; those that were estimated have an error."""
+    counts: dict[str, float | None] = {}
+    for one in neighbours:
+        counts[f"at_distance_{one.distance}"] = one.count
+        if not one.exact:
+            counts[f"at_distance_{one.distance}_error"] = one.error
+    return counts
 
 
 def survey_neighbourhood(
