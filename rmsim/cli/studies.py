@@ -41,6 +41,14 @@ if TYPE_CHECKING:  # --help needs none of these, and they are slow to import
     from rmsim.studies.capacity_sweep import Design as CapacityDesign
     from rmsim.studies.threshold_design import Design
 
+
+def _drawing(name: str) -> Any:
+    """Return a function of :mod:`rmsim.studies.plots`, which is slow to import."""
+    from rmsim.studies import plots
+
+    return getattr(plots, name)
+
+
 # Thresholds.
 
 
@@ -115,7 +123,8 @@ def thresholds_command(
         batch=checks.integer("batch", batch, 1),
     )
     seed, folder = checked_seed(options.seed), results_directory(options.out)
-    result, report = measured_thresholds(design, folder, seed, options.run, plot=plot)
+    draw = _drawing("plot_thresholds") if plot else None
+    result, report = measured_thresholds(design, folder, seed, options.run, draw)
     answer = result.to_dict() | {
         "points_kept": report.kept,
         "points_computed": report.computed,
@@ -234,7 +243,8 @@ def capacity_command(
 
     design = _trials(layers, n, trials, trial, options)
     seed, folder = checked_seed(options.seed), results_directory(options.out)
-    data = measured_capacity(design, folder, seed, options.run, plot=trial.plot)
+    draw = _drawing("plot_capacity") if trial.plot else None
+    data = measured_capacity(design, folder, seed, options.run, draw)
     answer = capacity_rows(design, data) | {"seed": seed, "file": str(folder / f"{CAPACITY}.nc")}
     _show(f"Capacity, {design}", answer, ("rows", "slopes"), options.json)
 
@@ -259,7 +269,8 @@ def overlaps_command(
 
     design = _trials(layers, n, trials, trial, options)
     seed, folder = checked_seed(options.seed), results_directory(options.out)
-    data = measured_overlaps(design, folder, seed, options.run, plot=trial.plot)
+    draw = _drawing("plot_overlaps") if trial.plot else None
+    data = measured_overlaps(design, folder, seed, options.run, draw)
     answer = overlap_rows(design, data) | {"seed": seed, "file": str(folder / f"{OVERLAPS}.nc")}
     _show(f"Overlap with the target, {design}", answer, ("rows",), options.json)
 

@@ -158,13 +158,16 @@ def measure(point: Mapping[str, Any], seed: int, device: str | None = None) -> d
 NEAREST = 10
 
 
+#: Runs a sweep in a folder, and raises if points failed.
+Run = Callable[[Sweep, Path], Any]
+
+
 def measured_capacity(
     design: Design,
     folder: Path,
     seed: int,
-    run: Callable[[Sweep, Path], Any],
-    *,
-    plot: bool = False,
+    run: Run,
+    draw: Callable[[xr.Dataset, xr.Dataset, Path], None] | None = None,
 ) -> xr.Dataset:
     """Run the trials of `design` in `folder`; return P_max and slopes, stored beside them.
 
@@ -178,17 +181,15 @@ def measured_capacity(
         Of the trials and of the bootstrap.
     run : callable
         Runs a sweep in a folder, and raises if points failed.
-    plot : bool
-        Whether to draw a picture, too.
+    draw : callable, optional
+        Draws a picture, :func:`rmsim.studies.plots.plot_capacity`.
     """
-    raw = _measured(design, folder, seed, run)
+    raw = _trials_of(design, folder, seed, run)
     data = analyse(raw, seed=seed).assign_attrs(raw.attrs)
     with Directory(folder).at_work():
         netcdf.save(data, folder / f"{CAPACITY}.nc")
-        if plot:
-            from rmsim.studies.plots import plot_capacity
-
-            plot_capacity(data, raw, folder / f"{CAPACITY}.png")
+        if draw is not None:
+            draw(data, raw, folder / f"{CAPACITY}.png")
     return data
 
 
@@ -196,9 +197,8 @@ def measured_overlaps(
     design: Design,
     folder: Path,
     seed: int,
-    run: Callable[[Sweep, Path], Any],
-    *,
-    plot: bool = False,
+    run: Run,
+    draw: Callable[[xr.Dataset, Path], None] | None = None,
 ) -> xr.Dataset:
     """Run the trials of one depth and size in `folder`; return overlaps by layer, stored there.
 
@@ -208,21 +208,16 @@ def measured_overlaps(
         asked = f"{', '.join(map(str, design.layers))}; {', '.join(map(str, design.sizes))}"
         raise InvalidInputError("layers, n", asked, "one value each")
     checks.integer("trials", design.trials, 2)  # for an error bar
-    raw = _measured(design, folder, seed, run)
-    (depth,), (size,) = design.layers, design.sizes
-    data = overlaps_by_layer(raw, design.protocol, depth, size, seed=seed).assign_attrs(raw.attrs)
+    raw, layers, n = _trials_of(design, folder, seed, run), design.layers[0], design.sizes[0]
+    data = overlaps_by_layer(raw, design.protocol, layers, n, seed=seed).assign_attrs(raw.attrs)
     with Directory(folder).at_work():
         netcdf.save(data, folder / f"{OVERLAPS}.nc")
-        if plot:
-            from rmsim.studies.plots import plot_overlaps
-
-            plot_overlaps(data, folder / f"{OVERLAPS}.png")
+        if draw is not None:
+            draw(data, folder / f"{OVERLAPS}.png")
     return data
 
 
-def _measured(
-    design: Design, folder: Path, seed: int, run: Callable[[Sweep, Path], Any]
-) -> xr.Dataset:
+def _trials_of(design: Design, folder: Path, seed: int, run: Run) -> xr.Dataset:
     sweep = sweep_of(design, seed)
     run(sweep, folder)
     return gather(folder, sweep)

@@ -526,8 +526,7 @@ def measured_thresholds(
     folder: Path,
     seed: int,
     run: Callable[[Sweep, Path], Report],
-    *,
-    plot: bool = False,
+    draw: Callable[[xr.Dataset, str, str, Path], None] | None = None,
 ) -> tuple[Thresholds, Report]:
     """Run the sweep of `design` in `folder`, analyse it, and store :data:`DATA` beside its points.
 
@@ -541,16 +540,14 @@ def measured_thresholds(
         Of the sweep and of the bootstrap.
     run : callable
         Runs a sweep in a folder, and raises if points failed.
-    plot : bool
-        Whether to draw :data:`PICTURE`, too.
+    draw : callable, optional
+        Draws :data:`PICTURE`, :func:`rmsim.studies.plots.plot_thresholds`.
     """
     sweep = sweep_of(design, seed)
     report = run(sweep, folder)
     result = analysed(folder, sweep, design)
     with Directory(folder).at_work():
         netcdf.save(result.data, folder / DATA)
-        if plot:
-            from rmsim.studies.plots import plot_thresholds
-
-            plot_thresholds(result.data, design.control, str(design), folder / PICTURE)
+        if draw is not None:
+            draw(result.data, design.control, str(design), folder / PICTURE)
     return result, report
