@@ -34,10 +34,10 @@ import numpy as np
 import torch
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils as _cgutils
 from numba.extending import intrinsic
 
 from rmsim.compiled_loops import compiled, run_parts, shares, thread_count
+from rmsim.compiled_vectors import cgutils, splat, vector_at
 from rmsim.couplings.base import Columns, PlasticCouplings, runs
 
 #: Multiplications worth a thread of their own; handing over a task costs some 50 microseconds.
@@ -477,7 +477,6 @@ def _turn_entries(
 
 # The compiled product.
 
-cgutils: Any = _cgutils  # carries no types
 
 #: Width of one vector.
 _WIDTH = 8
@@ -615,29 +614,16 @@ def _pack_signs(s: Any, first: int, last: int, words: Any) -> bool:
     return True
 
 
-def _splat(builder: Any, number: Any, width: int) -> Any:
-    """Return a vector whose lanes are all `number`."""
-    unknown = ir.Constant(ir.VectorType(number.type, width), ir.Undefined)
-    single = builder.insert_element(unknown, number, ir.Constant(_HALF, 0))
-    everywhere = ir.Constant(ir.VectorType(_HALF, width), [0] * width)
-    return builder.shuffle_vector(single, unknown, everywhere)
-
-
-def _vector_at(builder: Any, array: Any, place: Any, vector: Any) -> Any:
-    """Return a pointer to the `vector` that begins at the entry `place` of `array`."""
-    return builder.bitcast(builder.gep(array, [place]), vector.as_pointer())
-
-
 def _add_floats(
     builder: Any, sums: list[Any], value: Any, lanes: Any, column: Any, vector: Any, aligned: int
 ) -> None:
     """Add value * s to the sums; the lanes s of one neuron follow one another."""
     origin = builder.mul(column, ir.Constant(_WORD, _WIDTH * len(sums)))
-    splat = _splat(builder, value, _WIDTH)
+    same = splat(builder, value, _WIDTH)
     for index, total in enumerate(sums):
         place = builder.add(origin, ir.Constant(_WORD, _WIDTH * index))
-        state = builder.load(_vector_at(builder, lanes, place, vector), align=aligned)
-        product = builder.fmul(splat, state, flags=("contract",))
+        state = builder.load(vector_at(builder, lanes, place, vector), align=aligned)
+        product = builder.fmul(same, state, flags=("contract",))
         builder.store(builder.fadd(product, builder.load(total), ("contract",)), total)
 
 
@@ -647,8 +633,8 @@ def _add_signs(
     """Add -value to the lanes whose bit is set in the word of the neuron, value to the others."""
     whole = ir.IntType(bits)
     word = builder.load(builder.gep(words, [column]))
-    word = _splat(builder, word if bits == 32 else builder.zext(word, whole), _WIDTH)
-    plus, minus = (_splat(builder, x, _WIDTH) for x in (value, builder.fneg(value)))
+    word = splat(builder, word if bits == 32 else builder.zext(word, whole), _WIDTH)
+    plus, minus = (splat(builder, x, _WIDTH) for x in (value, builder.fneg(value)))
     for index, total in enumerate(sums):
         # The bit of each lane moves to where the sign of an integer is.
         shifts = [bits - 1 - _WIDTH * index - lane for lane in range(_WIDTH)]
@@ -703,7 +689,7 @@ def _row_product(width: int) -> Any:
             add(arguments[5], arguments[6])
             for index, one in enumerate(sums):
                 place = ir.Constant(_WORD, _WIDTH * index)
-                pointer = _vector_at(builder, total_at, place, vector)
+                pointer = vector_at(builder, total_at, place, vector)
                 builder.store(builder.load(one), pointer, align=bits // 8)
             return context.get_dummy_value()
 
@@ -735,7 +721,7 @@ def _turn(
             data = context.make_array(kind)(context, builder, array).data
             steps = (builder.mul(stride, ir.Constant(_WORD, line)) for line in range(_SIDE))
             places = (builder.add(place, step) for step in steps)
-            return [_vector_at(builder, data, place, vector) for place in places]
+            return [vector_at(builder, data, place, vector) for place in places]
 
         lines = [builder.load(pointer, align=aligned) for pointer in pointers(0)]
         for far in (4, 2, 1):

@@ -48,12 +48,10 @@ from rmsim.data import Dataset, Samples
 from rmsim.dynamics.sweeps import synchronous
 from rmsim.learning import Parameters, State, infer, initialise
 from rmsim.learning.run_folder import Checkpoint, Plan
-from rmsim.learning.training import accuracies
-from rmsim.studies.trained_networks import looks_at_many, work_of_points
+from rmsim.studies.trained_networks import accuracies_of, measured_of_many
 from rmsim.tensors import (
     checked_states,
     checked_sync_interval,
-    choose_device,
     choose_dtype,
     generator,
 )
@@ -538,18 +536,13 @@ def landscape_of_many(
     threads: int | None = None,
 ) -> list[dict[str, Any]]:
     """Do what :func:`landscape` does for several points, whose networks learn side by side."""
-    place = choose_device(device, work_of_points(points, seeds))
-    rows = looks_at_many(points, seeds, place, threads, _look)
-    return [_stacked(own) | {"device": str(place)} for own in rows]
+    return measured_of_many(points, seeds, device, threads, _look, _stacked)
 
 
 def _look(plan: Plan, data: Dataset, point: Mapping[str, Any], state: State) -> dict[str, Any]:
     """Return the survey of one network, and its accuracies."""
     row = survey(plan.parameters, state, data.train, Survey(**point["survey"]), plan.seed)
-    seen = data.train.first(min(len(data.test), len(data.train)))
-    for name, value in accuracies(plan.parameters, state, seen, data.test).items():
-        row[name.replace("train_", "training_")] = value
-    return row
+    return row | accuracies_of(plan, state, data)
 
 
 def _stacked(rows: list[dict[str, Any]]) -> dict[str, Any]:

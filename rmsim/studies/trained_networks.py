@@ -220,18 +220,43 @@ def trained_of_many(
     threads: int | None = None,
 ) -> list[dict[str, Any]]:
     """Do what :func:`trained` does for several points, whose networks learn side by side."""
+    return measured_of_many(points, seeds, device, threads, _look, _as_lists)
+
+
+def _as_lists(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def measured_of_many(
+    points: Sequence[dict[str, Any]],
+    seeds: Sequence[int],
+    device: str | torch.device,
+    threads: int | None,
+    look: Look,
+    stacked: Callable[[list[dict[str, Any]]], dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """Train the networks of `points` side by side; return what `look` measures at their epochs.
+
+    `stacked` makes one dictionary of those of all epochs; the device is added.
+    """
     place = choose_device(device, work_of_points(points, seeds))
-    return [
-        {name: [row[name] for row in rows] for name in rows[0]} | {"device": str(place)}
-        for rows in looks_at_many(points, seeds, place, threads, _look)
-    ]
+    rows = looks_at_many(points, seeds, place, threads, look)
+    return [stacked(own) | {"device": str(place)} for own in rows]
+
+
+def accuracies_of(plan: Plan, state: State, data: Dataset) -> dict[str, float | None]:
+    """Return accuracies on all test samples and on as many training samples.
+
+    Both then have the same error.
+    """
+    seen = data.train.first(min(len(data.test), len(data.train)))
+    values = accuracies(plan.parameters, state, seen, data.test)
+    return {name.replace("train_", "training_"): value for name, value in values.items()}
 
 
 def _look(plan: Plan, data: Dataset, point: Mapping[str, Any], state: State) -> dict[str, Any]:
     """Return what is measured of one network."""
     watched = data.train.first(min(point["watched"], len(data.train)))
-    # As many training samples as there are test samples: both accuracies have the same error.
-    predicted = data.train.first(min(len(data.test), len(data.train)))
     seen = measure(plan.parameters, state, *watched.tensors(state.dtype))
     if seen.q_dyn_error is None or None in asdict(seen.q_dyn_error).values():
         allowed = "at least 19 samples, for the errors of all quantiles"
@@ -248,9 +273,7 @@ def _look(plan: Plan, data: Dataset, point: Mapping[str, Any], state: State) -> 
     }
     if "settle" in point:
         row |= _settled(plan.parameters, state, watched, point["settle"])
-    for name, value in accuracies(plan.parameters, state, predicted, data.test).items():
-        row[name.replace("train_", "training_")] = value
-    return row
+    return row | accuracies_of(plan, state, data)
 
 
 def _settled(
