@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rmtheory import Chain
 from rmtheory.annealed import entropy, lam_turning_jd, log_mean_count, mean_count
-from rmtheory.annealed.partition import brute_force, site_fields, transfer_4x4
+from rmtheory.annealed.mean_number import brute_force, site_fields, transfer_4x4
 from rmtheory.base.gaussian import P, n
 from rmtheory.dynamics.bound import convergence_bound
 from rmtheory.local_entropies.broken_branch import q0_loss

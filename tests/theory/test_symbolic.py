@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sympy as sp
 
-from rmtheory.annealed import partition
+from rmtheory.annealed import mean_number
 from rmtheory.symbolic import annealed
 from rmtheory.symbolic import annealed as spectrum
 from rmtheory.symbolic.definitions import (
@@ -148,7 +148,7 @@ class SymbolicArithmetic:
 
 @pytest.mark.parametrize("layers", [1, *LAYERS])
 @pytest.mark.parametrize(
-    "route", [partition.brute_force, partition.transfer_4x4, partition.transfer_2x2]
+    "route", [mean_number.brute_force, mean_number.transfer_4x4, mean_number.transfer_2x2]
 )
 def test_numerical_routes_are_the_derived_sum(layers: int, route: Any) -> None:
     assert identical(route(layers, J, lambda_L, lambda_R, P), annealed.partition_sum(layers))
@@ -157,13 +157,13 @@ def test_numerical_routes_are_the_derived_sum(layers: int, route: Any) -> None:
 @pytest.mark.parametrize("signs", list(product((True, False), repeat=2)))
 @pytest.mark.parametrize("layers", [1, 2, 3, 4, 5])
 def test_eigenvalue_route_is_the_derived_sum(layers: int, signs: tuple[bool, bool]) -> None:
-    closed = partition.eigenvalues(layers, J, lambda_L, lambda_R, SymbolicArithmetic(*signs))
+    closed = mean_number.eigenvalues(layers, J, lambda_L, lambda_R, SymbolicArithmetic(*signs))
     assert identical(closed, annealed.partition_sum(layers))
 
 
 @pytest.mark.parametrize("sign", [True, False])
 def test_eigenvalue_route_of_the_infinite_chain(sign: bool) -> None:
-    route = partition.log_leading_eigenvalue(J, lambda_L, lambda_R, SymbolicArithmetic(sign))
+    route = mean_number.log_leading_eigenvalue(J, lambda_L, lambda_R, SymbolicArithmetic(sign))
     route_eigenvalue, derived = route.args[0], spectrum.limit_entropy().args[0]
     # Both are (A + D + 2R)/2 with R > 0: equal if their squared distances from (A + D)/2 are.
     trace = annealed.transfer().K.trace()
