@@ -576,7 +576,7 @@ class Association(_Flat):
         """Learn; a killed run begins again."""
         from rmsim.studies.capacity import protocol_named, run_trials
 
-        protocol = replace(protocol_named(self.protocol), max_epochs=self.max_epochs)
+        protocol = protocol_named(self.protocol).with_settings(max_epochs=self.max_epochs)
         trials = run_trials(protocol, self.layers, self.n, [self.seed], 0, loads=self.loads)
         follow(0)
         row: dict[str, Any] = {
