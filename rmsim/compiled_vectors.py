@@ -30,6 +30,7 @@ ROWS, LANES = 32, 16
 cgutils: Any = _cgutils  # carries no types
 
 _WORD, _INDEX, _BIT = ir.IntType(64), ir.IntType(32), ir.IntType(1)
+_FLOAT, _BYTE = ir.FloatType(), ir.IntType(8)
 
 
 def splat(builder: Any, number: Any, width: int) -> Any:
@@ -73,6 +74,26 @@ class VectorModel(models.PrimitiveModel):
 
 _vector = VectorType()
 
+_BYTES = ir.VectorType(_BYTE, ROWS)
+
+
+class BytesType(types.Type):
+    """32 integers from -128 to 127."""
+
+    def __init__(self) -> None:
+        super().__init__(name="Bytes32")
+
+
+@register_model(BytesType)
+class BytesModel(models.PrimitiveModel):
+    """They are one value of LLVM, a quarter of :class:`VectorType`."""
+
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, _BYTES)  # type: ignore[no-untyped-call]
+
+
+_bytes = BytesType()
+
 
 def _operation(result: Any, kinds: tuple[Any, ...], generate: Any) -> Any:
     """Return an operation of the compiled loops: ``generate(builder, *values)`` writes its code."""
@@ -106,6 +127,18 @@ def _load(builder: Any, address: Any, index: Any) -> Any:
 def _store(builder: Any, address: Any, index: Any, numbers: Any) -> None:
     place = _pointer(builder, address, index, ir.FloatType())
     builder.store(numbers, builder.bitcast(place, _VECTOR.as_pointer()), align=4)
+
+
+def _load_bytes(builder: Any, address: Any, index: Any) -> Any:
+    place = _pointer(builder, address, index, _BYTE)
+    return builder.load(builder.bitcast(place, _BYTES.as_pointer()), align=1)
+
+
+def _store_bytes(builder: Any, address: Any, index: Any, numbers: Any) -> None:
+    place = _pointer(builder, address, index, _BYTE)
+    builder.store(
+        builder.fptosi(numbers, _BYTES), builder.bitcast(place, _BYTES.as_pointer()), align=1
+    )
 
 
 def _read(kind: Any, extend: bool = False) -> Any:
@@ -144,6 +177,15 @@ def _where_at_most(builder: Any, margin: Any, kappa: Any, s: Any) -> Any:
     return builder.select(below, s, _constant(0.0))
 
 
+def _prefetch(builder: Any, address: Any, index: Any) -> None:
+    line, bytes_of = _pointer(builder, address, index, _FLOAT), _BYTE.as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [bytes_of, _INDEX, _INDEX, _INDEX])
+    name = "llvm.prefetch.p0i8"
+    how = [ir.Constant(_INDEX, x) for x in (0, 3, 1)]  # to read, into every cache, data
+    function = cgutils.get_or_insert_function(builder.module, kind, name)
+    builder.call(function, [builder.bitcast(line, bytes_of), *how])
+
+
 def _arrive(builder: Any, address: Any) -> None:
     place = builder.inttoptr(address, _WORD.as_pointer())
     builder.atomic_rmw("add", place, ir.Constant(_WORD, 1), "seq_cst")
@@ -161,11 +203,18 @@ def _give_way(builder: Any) -> None:
 
 _INT, _REAL = types.int64, types.float32
 _PLACE = (_INT, _INT)
-_FLOAT, _BYTE = ir.FloatType(), ir.IntType(8)
 
 #: ``load(array, i)`` is ``array[i : i + 32]``; ``store(array, i, vector)`` writes it.
 load = _operation(_vector, _PLACE, _load)
 store = _operation(types.void, (*_PLACE, _vector), _store)
+#: ``load_bytes(array, i)`` is ``array[i : i + 32]`` of int8; ``store_bytes(array, i, vector)``
+#: writes a vector of small integers there; their sums, and the vector that has such numbers.
+load_bytes = _operation(_bytes, _PLACE, _load_bytes)
+store_bytes = _operation(types.void, (*_PLACE, _vector), _store_bytes)
+add_bytes = _operation(_bytes, (_bytes, _bytes), lambda builder, x, y: builder.add(x, y))
+reals_of = _operation(_vector, (_bytes,), lambda builder, x: builder.sitofp(x, _VECTOR))
+#: ``prefetch(array, i)`` asks memory for the cache line of element i.
+prefetch = _operation(types.void, _PLACE, _prefetch)
 #: Element i of arrays of float32, uint8, uint32 and int64; integers are int64 outside of memory.
 real = _operation(_REAL, _PLACE, _read(_FLOAT))
 byte = _operation(_INT, _PLACE, _read(_BYTE, extend=True))

@@ -27,21 +27,26 @@ from rmsim.compiled_loops import compiled, compiled_part
 from rmsim.compiled_vectors import (
     ROWS,
     add,
+    add_bytes,
     add_times,
     arrive,
     arrived,
     byte,
     give_way,
     load,
+    load_bytes,
     lowest_bit,
     multiply,
+    prefetch,
     real,
+    reals_of,
     set_byte,
     set_real,
     set_whole,
     set_word,
     signs_of,
     store,
+    store_bytes,
     subtract,
     times,
     ups,
@@ -56,6 +61,9 @@ GROUP = 4
 
 #: Groups of a panel: these columns learn and are multiplied while they are in the first cache.
 GROUPS = ROWS // GROUP
+
+#: Numbers of a cache line.
+LINE = 16
 
 #: Samples per batch from which tables are worth it.
 LEAST = 5
@@ -135,7 +143,7 @@ def _learn_and_multiply_j(
             p = first + panel
             _clear(work, work.product, p, batch)
             _learn_and_multiply(
-                _Pass(p, first, learning, multiplied, panel, n, batch),
+                _Pass(p, first, learning, multiplied, panel, n, batch, protocol.perceptron),
                 network.j,
                 work,
                 part,
@@ -166,7 +174,7 @@ def _place(work: Any, panel: int, b: int) -> Any:
 
 @compiled_part
 def _clear(work: Any, out: int, panel: int, batch: int) -> None:
-    for b in range(batch + batch % 2):  # samples go by twos
+    for b in range((batch + 3) // 4 * 4):  # samples go by fours
         store(out, _place(work, panel, b), zeros())
 
 
@@ -259,7 +267,7 @@ def _learn_inputs(
     size = 4 * ROWS * work.lanes * protocol.layers * protocol.panels
     none = _flag(0)
     _learn_and_multiply(
-        _Pass(p, none, learning, multiplied, none - 1, none, batch),
+        _Pass(p, none, learning, multiplied, none - 1, none, batch, protocol.perceptron),
         network.feed,
         work,
         part,
@@ -276,7 +284,8 @@ class _Pass(NamedTuple):
     """A pass over panel `p` of a matrix; its columns begin at panel `first`.
 
     Whether it learns and is multiplied; the panel on its diagonal, whose entries stay 0, -1 for
-    none, and the rows n of the matrix.
+    none, and the rows n of the matrix; whether gates are -1, 0 or 1, so that their sums are small
+    integers, which take a quarter of the memory.
     """
 
     p: int
@@ -286,6 +295,7 @@ class _Pass(NamedTuple):
     diagonal: int
     n: int
     batch: int
+    small: int
 
 
 class _Post(NamedTuple):
@@ -317,6 +327,10 @@ def _learn_and_multiply(
         for quad in range(quads):
             place = _place(work, p, GROUP * quad)
             _tabulate_samples(learnt.g, place, samples, 16 * ROWS * quad)
+            if task.small:  # in place: byte k is written when number k has been read
+                for k in range(16):
+                    entry = 16 * ROWS * quad + ROWS * k
+                    store_bytes(samples, entry, load(samples, entry))
     for start in range(0, weights.columns, ROWS):
         panel = task.first + start // ROWS
         if task.learning:
@@ -327,6 +341,20 @@ def _learn_and_multiply(
                 p0 = learnt.patterns + ROWS * (quads * panel + quad)
                 p1, p2, p3 = p0 + ROWS, p0 + 2 * ROWS, p0 + 3 * ROWS
                 shrink = decay if quad + 4 >= quads else _ONE
+                if task.small:
+                    t0 = samples + 16 * ROWS * quad
+                    t1, t2, t3 = t0 + 16 * ROWS, t0 + 32 * ROWS, t0 + 48 * ROWS
+                    for j in range(start, stop):
+                        i = j - start
+                        one = load_bytes(t0, ROWS * byte(p0, i))
+                        two = load_bytes(t1, ROWS * byte(p1, i))
+                        three = load_bytes(t2, ROWS * byte(p2, i))
+                        four = load_bytes(t3, ROWS * byte(p3, i))
+                        total = add_bytes(add_bytes(one, two), add_bytes(three, four))
+                        now = load(matrix, ROWS * j)
+                        now = add_times(now, reals_of(total), real(weights.rates, j))
+                        store(matrix, ROWS * j, times(now, shrink))
+                    continue
                 for j in range(start, stop):
                     i = j - start
                     low = add(load(t0, ROWS * byte(p0, i)), load(t1, ROWS * byte(p1, i)))
@@ -346,18 +374,26 @@ def _learn_and_multiply(
             groups = min(GROUPS, (weights.columns - start) // GROUP)
             for group in range(groups):
                 _tabulate(matrix, ROWS * (start + GROUP * group), table, 8 * ROWS * group)
-            for b in range(0, batch, 2):  # two at a time: additions wait for the one before
+                for k in range(0, GROUP * ROWS, LINE):  # while this piece is multiplied
+                    prefetch(matrix, ROWS * (start + ROWS + GROUP * group) + k)
+            for b in range(0, batch, 4):  # four at a time: additions wait for the one before
                 place = _place(work, p, b)
                 one, two = load(out, place), load(out, place + ROWS)
+                three, four = load(out, place + 2 * ROWS), load(out, place + 3 * ROWS)
                 code = signs.codes + GROUPS * (lanes * panel + b)
                 sign = signs.s + 4 * ROWS * (lanes * panel + b)
                 for k in range(groups):
                     entry = table + 4 * ROWS * 8 * k
                     x, y = ROWS * byte(code, k), ROWS * byte(code, GROUPS + k)
+                    z, u = ROWS * byte(code, 2 * GROUPS + k), ROWS * byte(code, 3 * GROUPS + k)
                     one = add_times(one, load(entry, x), real(sign, GROUP * k))
                     two = add_times(two, load(entry, y), real(sign, ROWS + GROUP * k))
+                    three = add_times(three, load(entry, z), real(sign, 2 * ROWS + GROUP * k))
+                    four = add_times(four, load(entry, u), real(sign, 3 * ROWS + GROUP * k))
                 store(out, place, one)
                 store(out, place + ROWS, two)
+                store(out, place + 2 * ROWS, three)
+                store(out, place + 3 * ROWS, four)
 
 
 @compiled_part
@@ -684,7 +720,7 @@ def _learn_readout(
     for p in range((batches.outputs + ROWS - 1) // ROWS):
         _clear(work, work.outputs, p, batch)
         if batch >= LEAST:
-            task = _Pass(p, no, no, yes, no - 1, no, batch)
+            task = _Pass(p, no, no, yes, no - 1, no, batch, no)
             _learn_and_multiply(task, weights, work, part, learnt, decay, signs)
         else:
             _multiply_reals(weights, p, work, work.s, no, batch, work.outputs)
@@ -695,7 +731,7 @@ def _learn_readout(
                 weak = y * real(work.outputs, place + i) <= kappa
                 set_real(work.gates, place + i, y if weak else np.float32(0))
         if batch >= LEAST:
-            task = _Pass(p, no, yes, no, no - 1, no, batch)
+            task = _Pass(p, no, yes, no, no - 1, no, batch, no)
             _learn_and_multiply(task, weights, work, part, learnt, decay, signs)
         else:
             matrix = weights.panels + 4 * ROWS * weights.columns * p
