@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -54,12 +55,18 @@ def stored_numbers(table: str, key: str) -> Any:
     return read_json(FOLDER / f"{table}.json")[key]["result"]
 
 
-def ship(table: str, path: Path | None = None) -> list[str]:
-    """Compute the pieces that the file of a table does not have; return their keys."""
+def ship(table: str, path: Path | None = None, minutes: float = math.inf) -> list[str]:
+    """Compute the pieces that the file of a table does not have; return their keys.
+
+    After `minutes` no further piece is begun.
+    """
     file = path or FOLDER / f"{table}.json"
     held: dict[str, Any] = read_json(file) if file.exists() else {}
-    computed = []
+    computed: list[str] = []
+    end = time.monotonic() + 60 * minutes
     for piece in TABLES[table]:
+        if time.monotonic() > end:
+            break
         there = held.get(piece.key)
         if there and canonical_json(there["settings"]) == canonical_json(piece.settings):
             continue
@@ -110,6 +117,16 @@ def law(seed: int, repetitions: int) -> dict[str, Any]:
     found = stopping_law(seed=seed, repetitions=repetitions)
     covariance = float(f"{found.covariance:.4g}")
     return {"alpha": _pair(found.alpha), "beta": _pair(found.beta), "covariance": covariance}
+
+
+def relay(seed: int, repetitions: int) -> dict[str, Any]:
+    """J_dyn by the second route, a relay that sees its path at all times."""
+    found = freezing_point(1, seed=seed, repetitions=repetitions, continuous=True)
+    return {
+        "jd": _pair(found.point),
+        "rates": list(found.rates),
+        "couplings": [_pair(one) for one in found.couplings],
+    }
 
 
 def freezing(layers: int, p: float, seed: int, repetitions: int, **fixed: Any) -> dict[str, Any]:
@@ -208,6 +225,7 @@ def _network_pieces() -> list[Piece]:
 def _chain_points() -> list[Piece]:
     """Freezing of chains, on lines of constant lambda or J_D."""
     wanted: list[tuple[int, float, dict[str, float]]] = [
+        (1, 0.8, {}),
         *((2, 0.8, {"lam": lam}) for lam in (0.3, 0.6, 0.8, 1.1)),
         (2, 0.8, {"jd": 0.0}),
         *((3, 0.8, {"lam": lam}) for lam in (0.3, 0.6, 0.8, 1.1)),
@@ -216,9 +234,9 @@ def _chain_points() -> list[Piece]:
     ]
     return [
         Piece(
-            f"freezing L={layers} p={p:g} " + " ".join(f"{k}={x:g}" for k, x in fixed.items()),
+            " ".join([f"freezing L={layers} p={p:g}", *(f"{k}={x:g}" for k, x in fixed.items())]),
             freezing,
-            {"layers": layers, "p": p, **fixed, "seed": 0, "repetitions": 3},
+            {"layers": layers, "p": p, **fixed, "seed": 0, "repetitions": 3 if fixed else 8},
         )
         for layers, p, fixed in wanted
     ]
@@ -226,7 +244,8 @@ def _chain_points() -> list[Piece]:
 
 TABLES: dict[str, list[Piece]] = {
     "mean_field": [
-        Piece("curve", curve, {"seed": 0, "repetitions": 6, "iterations": 12}),
+        Piece("curve", curve, {"seed": 0, "repetitions": 12, "iterations": 20}),
+        Piece("relay", relay, {"seed": 1, "repetitions": 12}),
         Piece("law", law, {"seed": 0, "repetitions": 60}),
     ],
     "mean_field_networks": _network_pieces(),
@@ -238,8 +257,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Compute the tables named."""
     parser = argparse.ArgumentParser(prog="python -m figures.paper.shipped", description=__doc__)
     parser.add_argument("table", nargs="+", choices=sorted(TABLES))
-    for table in parser.parse_args(arguments).table:
-        keys = ship(table)
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the tables are stored")
+    text = "begin no piece of a table after this time"
+    parser.add_argument("--minutes", type=float, default=math.inf, help=text)
+    given = parser.parse_args(arguments)
+    for table in given.table:
+        keys = ship(table, given.folder / f"{table}.json", given.minutes)
         print(f"{table}: {len(keys)} of {len(TABLES[table])} pieces computed")
     return 0
 
