@@ -83,6 +83,7 @@ from rmsim.search.methods import find_fixed_point
 from rmsim.search.reinforced import Schedule
 from rmsim.search.tap_entropy import local_entropy_around, reference_point
 from rmsim.studies import capacity_sweep as capacity
+from rmsim.studies.device_theory import mean_field
 from rmsim.studies.landscape_survey import (
     Survey,
     attractors_of,
@@ -220,6 +221,18 @@ def _(device: str) -> Any:
 @case("`returns_after`")
 def _(device: str) -> Any:
     return returns_after(draw(CHAIN, 0, SAMPLES, device=device), _starts(device).float(), 2)
+
+
+for _name, _options in {"masked": {"p": 0.8}, "all at once": {"correlation": True}}.items():
+
+    @case("`mean_field`", _name, k=12)
+    def _(device: str, options: dict[str, Any] = _options) -> Any:
+        found = mean_field(Chain(2, 0.5, 0.3), 6, trajectories=2000, device=device, **options)
+        return [
+            *(found.flip_rate.value, found.overlap_with_start.value, found.unstable.error),
+            *(found.margins.value, found.never_moved.value),
+            None if found.correlation is None else found.correlation.value,
+        ]
 
 
 @case("`enumerate_fixed_points`", k=1)

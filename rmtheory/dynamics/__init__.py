@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         fitted_curve,
         flip_rate_curve,
         freezing_point,
+        stationary_rate,
     )
     from rmtheory.dynamics.stationary_state import Stationary, overshoot, stationary
     from rmtheory.dynamics.two_copies import (
@@ -37,6 +38,7 @@ else:
                 "fitted_curve",
                 "flip_rate_curve",
                 "freezing_point",
+                "stationary_rate",
             ],
             ".stationary_state": ["Stationary", "overshoot", "stationary"],
             ".two_copies": [
@@ -71,5 +73,6 @@ __all__ = [
     "overlap_of_phases",
     "overshoot",
     "stationary",
+    "stationary_rate",
     "stopping_law",
 ]

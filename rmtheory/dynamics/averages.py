@@ -17,6 +17,7 @@ where batches of half the size differ by more than they scatter, that difference
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -28,7 +29,7 @@ from rmtheory.base.chain import Chain
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.base.estimate import Estimate, Tier
 from rmtheory.base.statistics import mean, mean_of_rows
-from rmtheory.dynamics.process import Process
+from rmtheory.dynamics.process import Arrays, NumpyArrays, Process
 
 Floats = NDArray[np.float64]
 
@@ -132,6 +133,7 @@ def mean_field(
     trajectories: int = 100_000,
     seed: int = 0,
     correlation: bool = False,
+    arrays: Callable[[np.random.SeedSequence], Arrays] = NumpyArrays.of_seed,
 ) -> MeanField:
     r"""Return the averages of the dynamics for N -> infinity over `sweeps` sweeps.
 
@@ -149,6 +151,9 @@ def mean_field(
         The same seed gives the same numbers.
     correlation : bool
         Whether to return C(t, t') for all pairs of times, for at most 1000 sweeps.
+    arrays : callable
+        Where the copies of a batch are kept, given its seed: numpy unless another place is given
+        (:func:`rmsim.mean_field` has that of a GPU).
 
     Examples
     --------
@@ -168,10 +173,10 @@ def mean_field(
     size = min(math.ceil(trajectories / _BATCHES), max(64, _MOST_BYTES // (4 * sweeps * layers)))
     count = math.ceil(trajectories / size)
     children = np.random.SeedSequence(seed).spawn(count + _HALVES)
-    whole = [_run(chain, sweeps, rate, size, one, correlation) for one in children[:count]]
-    half = [
-        _run(chain, sweeps, rate, max(1, size // 2), one, correlation) for one in children[count:]
-    ]
+    whole, half = (
+        [_run(chain, sweeps, rate, copies, arrays(one), correlation) for one in some]
+        for copies, some in ((size, children[:count]), (max(1, size // 2), children[count:]))
+    )
     method = f"effective process, {count} x {size} trajectories"
 
     def series(name: str) -> Series:
@@ -209,35 +214,37 @@ def update_probability(p: object) -> float:
 
 
 def _run(
-    chain: Chain,
-    sweeps: int,
-    p: float,
-    size: int,
-    sequence: np.random.SeedSequence,
-    correlation: bool,
+    chain: Chain, sweeps: int, p: float, size: int, arrays: Arrays, correlation: bool
 ) -> _Batch:
-    generator = np.random.default_rng(sequence)
     layers = chain.finite_layers
-    start = (2 * generator.integers(0, 2, (layers, size), dtype=np.int8) - 1).astype(np.int8)
+    start = arrays.spins((layers, size))
     # One sweep more than asked for: the field that the last state feels.
-    process = Process(chain.jd, chain.lam_left, chain.lam_right, start, sweeps + 1, generator)
-    flips, overlaps, unstable = (np.empty(sweeps) for _ in range(3))
-    moved = np.zeros(start.shape, dtype=bool)
-    pairs = np.empty((sweeps + 1, sweeps + 1)) if correlation else None
+    process = Process(chain.jd, chain.lam_left, chain.lam_right, start, sweeps + 1, arrays)
+    flips, overlaps, unstable = (arrays.zeros((sweeps,), double=True) for _ in range(3))
+    moved = start != start
+    pairs = arrays.zeros((sweeps + 1, sweeps + 1), double=True) if correlation else None
     for t in range(sweeps + 1):
         before = process.s
         disagree = process.sweep(p=p)
         if pairs is not None:
-            pairs[t, : t + 1] = pairs[: t + 1, t] = process.correlation.mean(axis=0)
+            row = process.correlation.sum(0) / layers
+            pairs[t, : t + 1] = row
+            pairs[: t + 1, t] = row
         if t == sweeps:
-            margins = np.quantile(process.h * before, MeanField.margin_levels)
             break
-        unstable[t] = disagree.mean()
+        unstable[t] = arrays.mean(disagree)
         changed = process.s != before
         moved |= changed
-        flips[t] = changed.mean()
-        overlaps[t] = (process.s * start).mean(dtype=np.float64)
-    return _Batch(flips, overlaps, unstable, float(1 - moved.mean()), margins, pairs)
+        flips[t] = arrays.mean(changed)
+        overlaps[t] = arrays.mean(process.s * start)
+    return _Batch(
+        arrays.read(flips),
+        arrays.read(overlaps),
+        arrays.read(unstable),
+        1 - float(arrays.read(arrays.mean(moved))),
+        np.quantile(arrays.read(process.h * before), MeanField.margin_levels),
+        None if pairs is None else arrays.read(pairs),
+    )
 
 
 def _combined(whole: Floats, half: Floats) -> tuple[Floats, Floats]:

@@ -23,12 +23,17 @@ batches of copies give the first, batches of half the size the second. States ar
 t') for all t' is one exclusive or and a bit count. The Gaussian numbers behind :math:`\phi` are
 kept in single precision for one batch at a time, which bounds the memory by (layers x sweeps x
 copies of one batch) numbers of four bytes.
+
+Where the copies are kept is a type of its own, :class:`Arrays`: numpy's here; the simulator has
+those of a device of torch (:mod:`rmsim.studies.device_theory`), which this package does not import.
 """
 
 from __future__ import annotations
 
-import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,53 +42,192 @@ from scipy.linalg import solve_triangular
 Floats = NDArray[np.float64]
 Spins = NDArray[np.int8]
 
+#: An array of numpy, or whatever :class:`Arrays` keeps copies in.
+Array = Any
+
 #: Below this variance a field is a linear function of those before it: nothing new is drawn.
 _NO_NEW_VARIANCE = 1e-12
+
+
+class Memory(ABC):
+    """All states of M copies so far."""
+
+    @abstractmethod
+    def correlation(self, t: int, s: Array) -> Array:
+        """Keep the state s(t); return C(t, t') for t' = 0 ... t in double precision."""
+
+
+class Arrays(ABC):
+    """Where copies are kept and computed, with its own source of random numbers.
+
+    Operators, slices and in-place changes are those that numpy and torch have in common.
+    """
+
+    @abstractmethod
+    def spins(self, shape: tuple[int, int]) -> Array:
+        """Return independent states +-1, signed integers of one byte."""
+
+    @abstractmethod
+    def normal_(self, out: Array) -> None:
+        """Fill `out` with independent normal numbers."""
+
+    @abstractmethod
+    def uniform(self, shape: tuple[int, int]) -> Array:
+        """Return independent numbers from 0 to 1 in single precision."""
+
+    @abstractmethod
+    def zeros(self, shape: tuple[int, ...], *, double: bool = False) -> Array:
+        """Return zeros in single or double precision."""
+
+    @abstractmethod
+    def single(self, values: Array) -> Array:
+        """Return `values` in single precision."""
+
+    @abstractmethod
+    def stack(self, rows: Sequence[Array]) -> Array:
+        """Return the rows as one array."""
+
+    @abstractmethod
+    def where(self, chosen: Array, yes: Any, no: Any) -> Array:
+        """Return `yes` where `chosen`, `no` elsewhere."""
+
+    @abstractmethod
+    def mean(self, values: Array) -> Array:
+        """Return the mean in double precision, not yet read."""
+
+    @abstractmethod
+    def solve(self, lower: Array, right: Array) -> Array:
+        """Return x of lower x = right, a triangular system in double precision."""
+
+    @abstractmethod
+    def memory(self, sweeps: int, copies: int) -> Memory:
+        """Return room for the states of so many sweeps."""
+
+    @abstractmethod
+    def read(self, values: Array) -> NDArray[Any]:
+        """Return `values` as an array of numpy."""
+
+
+class _Bits(Memory):
+    """States as bits."""
+
+    def __init__(self, sweeps: int, copies: int) -> None:
+        self._states = np.empty((sweeps, (copies + 63) // 64), dtype=np.uint64)
+        self._copies = copies
+
+    def correlation(self, t: int, s: Spins) -> Floats:
+        """One exclusive or and a bit count."""
+        packed = np.packbits(s > 0)
+        padding = np.zeros(-len(packed) % 8, dtype=np.uint8)
+        self._states[t] = np.concatenate([packed, padding]).view(np.uint64)
+        differ = np.bitwise_count(self._states[: t + 1] ^ self._states[t])
+        return 1.0 - 2.0 * differ.sum(axis=1, dtype=np.int64) / self._copies
+
+
+class NumpyArrays(Arrays):
+    """Arrays of numpy.
+
+    Parameters
+    ----------
+    generator : numpy.random.Generator
+        The only source of random numbers.
+    """
+
+    def __init__(self, generator: np.random.Generator) -> None:
+        self.generator = generator
+
+    @classmethod
+    def of_seed(cls, sequence: np.random.SeedSequence) -> NumpyArrays:
+        """Return arrays with random numbers of their own."""
+        return cls(np.random.default_rng(sequence))
+
+    def spins(self, shape: tuple[int, int]) -> Spins:
+        """Return independent states."""
+        return (2 * self.generator.integers(0, 2, shape, dtype=np.int8) - 1).astype(np.int8)
+
+    def normal_(self, out: Array) -> None:
+        """Fill in single precision."""
+        self.generator.standard_normal(out=out, dtype=np.float32)
+
+    def uniform(self, shape: tuple[int, int]) -> Array:
+        """Return numbers from 0 to 1."""
+        return self.generator.random(shape, dtype=np.float32)
+
+    def zeros(self, shape: tuple[int, ...], *, double: bool = False) -> Array:
+        """Return zeros."""
+        return np.zeros(shape, dtype=np.float64 if double else np.float32)
+
+    def single(self, values: Array) -> Array:
+        """Return `values` in single precision."""
+        return values.astype(np.float32)
+
+    def stack(self, rows: Sequence[Array]) -> Array:
+        """Return the rows as one array."""
+        return np.stack(rows)
+
+    def where(self, chosen: Array, yes: Any, no: Any) -> Array:
+        """Return `yes` or `no`."""
+        return np.where(chosen, yes, no)
+
+    def mean(self, values: Array) -> Array:
+        """Return the mean."""
+        return values.mean(dtype=np.float64)
+
+    def solve(self, lower: Array, right: Array) -> Array:
+        """Solve by LAPACK."""
+        return solve_triangular(lower, right, lower=True, check_finite=False)
+
+    def memory(self, sweeps: int, copies: int) -> Memory:
+        """Return room for bits."""
+        return _Bits(sweeps, copies)
+
+    def read(self, values: Array) -> NDArray[Any]:
+        """Return `values` as they are."""
+        return np.asarray(values)
 
 
 class _Field:
     r"""phi of one layer: a Gaussian process whose covariance becomes known sweep by sweep.
 
     The rows of its Cholesky factor A are appended one at a time:
-    :math:`\phi(t) = \sum_{k \le t} A_{tk} z_k` with independent normal z.
+    :math:`\phi(t) = \sum_{k \le t} A_{tk} z_k` with independent normal z. No number of it is read
+    on the way, so that a device need not wait.
     """
 
-    def __init__(self, sweeps: int, copies: int, generator: np.random.Generator) -> None:
-        self._factor = np.zeros((sweeps, sweeps))
-        self._normal = np.empty((sweeps, copies), dtype=np.float32)
-        self._states = np.empty((sweeps, (copies + 63) // 64), dtype=np.uint64)
-        self._copies, self._generator = copies, generator
+    def __init__(self, sweeps: int, copies: int, arrays: Arrays) -> None:
+        self._factor = arrays.zeros((sweeps, sweeps), double=True)
+        #: 1 where a row of the factor has its own normal number, 0 elsewhere.
+        self._used = arrays.zeros((sweeps,), double=True)
+        self._normal = arrays.zeros((sweeps, copies))
+        self._memory = arrays.memory(sweeps, copies)
+        self._arrays = arrays
         self.time = 0
 
-    def reseed(self, generator: np.random.Generator) -> None:
-        """Draw from `generator` from now on."""
-        self._generator = generator
+    def reseed(self, arrays: Arrays) -> None:
+        """Draw from `arrays` from now on."""
+        self._arrays = arrays
 
-    def draw(self, s: Spins) -> tuple[NDArray[np.float32], Floats]:
+    def draw(self, s: Array) -> tuple[Array, Array]:
         """Return phi(t) given the state s(t), and C(t, t') for t' = 0 ... t."""
-        t = self.time
-        self._states[t] = _bits(s)
-        differ = np.bitwise_count(self._states[: t + 1] ^ self._states[t])
-        correlation = 1.0 - 2.0 * differ.sum(axis=1, dtype=np.int64) / self._copies
-        row = np.zeros(t + 1)
-        if t:
-            # A field that depends linearly on earlier ones has a zero on the diagonal: its own
-            # normal number was never used, and its coefficient stays 0.
-            used = np.flatnonzero(np.diag(self._factor)[:t])
-            row[used] = solve_triangular(
-                self._factor[np.ix_(used, used)], correlation[used], lower=True, check_finite=False
-            )
-        variance = 1.0 - float(row[:t] @ row[:t])
-        row[t] = math.sqrt(variance) if variance > _NO_NEW_VARIANCE else 0.0
-        self._factor[t, : t + 1] = row
-        self._generator.standard_normal(out=self._normal[t], dtype=np.float32)
+        t, arrays = self.time, self._arrays
+        correlation = self._memory.correlation(t, s)
+        arrays.normal_(self._normal[t])
         self.time += 1
-        return row.astype(np.float32) @ self._normal[: t + 1], correlation
-
-
-def _bits(s: Spins) -> NDArray[np.uint64]:
-    packed = np.packbits(s > 0)
-    return np.concatenate([packed, np.zeros(-len(packed) % 8, dtype=np.uint8)]).view(np.uint64)
+        if t == 0:
+            self._factor[0, 0] = self._used[0] = 1.0
+            return arrays.single(self._normal[0]), correlation
+        # A field that depends linearly on earlier ones has a zero on the diagonal of A: its own
+        # normal number is never used. Its row here is that of the identity, and its right-hand
+        # side 0, so that its coefficient is 0.
+        row = arrays.solve(self._factor[:t, :t], correlation[:t] * self._used[:t])
+        variance = 1.0 - (row * row).sum()
+        new = variance > _NO_NEW_VARIANCE
+        last = arrays.where(new, variance, 0.0) ** 0.5
+        self._factor[t, :t] = arrays.where(new, row, 0.0)
+        self._factor[t, t] = arrays.where(new, last, 1.0)
+        self._used[t] = new
+        phi = arrays.single(row) @ self._normal[:t]
+        return phi + arrays.single(last) * self._normal[t], correlation
 
 
 @dataclass
@@ -98,48 +242,47 @@ class Process:
         The states at time 0, independent between copies.
     sweeps : int
         Largest number of sweeps.
-    generator : numpy.random.Generator
-        The only source of random numbers.
+    arrays : Arrays
+        What the copies are kept in, and the only source of random numbers.
     """
 
     jd: float
     lam_left: float
     lam_right: float
-    s: Spins
+    s: Array
     sweeps: int
-    generator: np.random.Generator
+    arrays: Arrays
     _fields: list[_Field] = field(init=False, repr=False)
     #: The local fields h in the last sweep, (layers, M).
-    h: NDArray[np.float32] = field(init=False, repr=False)
+    h: Array = field(init=False, repr=False)
     #: C_l(t, t') of the state that the last sweep started from, t' = 0 ... t, (layers, t + 1).
-    correlation: Floats = field(init=False, repr=False)
+    correlation: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         layers, copies = self.s.shape
-        self._fields = [_Field(self.sweeps, copies, self.generator) for _ in range(layers)]
+        self._fields = [_Field(self.sweeps, copies, self.arrays) for _ in range(layers)]
 
-    def sweep(
-        self, external: NDArray[np.float32] | None = None, p: float = 1.0
-    ) -> NDArray[np.bool_]:
+    def sweep(self, external: Array | None = None, p: float = 1.0) -> Array:
         """Update the states once; return which neurons disagreed with their field, (layers, M)."""
         drawn = [one.draw(s) for one, s in zip(self._fields, self.s, strict=True)]
-        h = np.stack([phi for phi, _ in drawn])
-        self.correlation = np.stack([row for _, row in drawn])
-        h += np.float32(self.jd) * self.s
-        h[1:] += np.float32(self.lam_left) * self.s[:-1]
-        h[:-1] += np.float32(self.lam_right) * self.s[1:]
+        h = self.arrays.stack([phi for phi, _ in drawn])
+        self.correlation = self.arrays.stack([row for _, row in drawn])
+        s = self.arrays.single(self.s)
+        h += float(self.jd) * s
+        h[1:] += float(self.lam_left) * s[:-1]
+        h[:-1] += float(self.lam_right) * s[1:]
         if external is not None:
             h += external
-        unstable: NDArray[np.bool_] = (h >= 0) != (self.s > 0)
+        unstable = (h >= 0) != (self.s > 0)
         flip = unstable
         if p < 1:
-            flip = unstable & (self.generator.random(h.shape, dtype=np.float32) < p)
-        self.s = np.where(flip, -self.s, self.s)
+            flip = unstable & (self.arrays.uniform(tuple(h.shape)) < p)
+        self.s = self.arrays.where(flip, -self.s, self.s)
         self.h = h
         return unstable
 
-    def reseed(self, generator: np.random.Generator) -> None:
-        """Draw from `generator` from now on; for copies that share a history."""
-        self.generator = generator
+    def reseed(self, arrays: Arrays) -> None:
+        """Draw from `arrays` from now on; for copies that share a history."""
+        self.arrays = arrays
         for one in self._fields:
-            one.reseed(generator)
+            one.reseed(arrays)

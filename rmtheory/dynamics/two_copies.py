@@ -39,7 +39,7 @@ from rmtheory.base.errors import InvalidInputError, NotConvergedError
 from rmtheory.base.estimate import Estimate, Tier
 from rmtheory.base.statistics import mean, mean_of_rows
 from rmtheory.dynamics.averages import LEAST_TRAJECTORIES, Series
-from rmtheory.dynamics.process import Process, Spins
+from rmtheory.dynamics.process import NumpyArrays, Process, Spins
 
 _BATCHES = 8
 
@@ -137,7 +137,7 @@ def _present(protocol: Presentation, size: int, generator: np.random.Generator) 
     # The first sweep, from s = 0, sees the input alone.
     start = np.where(source >= 0, 1, -1).astype(np.int8)
     sweeps = protocol.warmup - 1 + protocol.clamped + protocol.free
-    process = Process(protocol.jd, 0.0, 0.0, start, sweeps, generator)
+    process = Process(protocol.jd, 0.0, 0.0, start, sweeps, NumpyArrays(generator))
     for _ in range(protocol.warmup - 1):
         process.sweep(source)
     for _ in range(protocol.clamped):
@@ -256,13 +256,16 @@ def _batch(
     random = 2 * generator.integers(0, 2, (layers, size), dtype=np.int8) - 1
     # From s = 0 the first sweep sees the input alone.
     start = np.where(source == 0, random, np.where(source > 0, 1, -1)).astype(np.int8)
-    process = Process(chain.jd, chain.lam_left, chain.lam_right, start, 2 * sweeps, generator)
+    process = Process(
+        chain.jd, chain.lam_left, chain.lam_right, start, 2 * sweeps, NumpyArrays(generator)
+    )
     rest, active = _frozen(process, source, sweeps)
     distances = []
     for noise, child in zip(noises, others, strict=True):
         again = copy.deepcopy(process)
-        again.reseed(np.random.default_rng(child))
-        turned = again.generator.random(rest.shape) < noise
+        kicks = np.random.default_rng(child)
+        again.reseed(NumpyArrays(kicks))
+        turned = kicks.random(rest.shape) < noise
         again.s = np.where(turned, -rest, rest).astype(np.int8)
         after, left = _frozen(again, source, sweeps)
         active = max(active, left)

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from rmsim.couplings import draw_dense
 from rmsim.network import Network
 from rmsim.studies.compare import network_averages
+from rmsim.studies.device_theory import TensorArrays
+from rmsim.studies.device_theory import mean_field as device_mean_field
 from rmtheory import Chain
 from rmtheory.base.errors import InvalidInputError, NotConvergedError
 from rmtheory.base.estimate import Estimate, Tier
@@ -28,8 +30,9 @@ from rmtheory.dynamics.freezing import (
     flip_rate_curve,
     freezing_point,
     pooled_errors,
+    stationary_rate,
 )
-from rmtheory.dynamics.process import Process
+from rmtheory.dynamics.process import NumpyArrays, Process
 from rmtheory.dynamics.stationary_state import Stationary, overshoot, stationary
 from rmtheory.dynamics.two_copies import Presentation, displacement, overlap_of_phases
 from rmtheory.second_moment.bivariate import F as orthant
@@ -59,7 +62,7 @@ def test_sampling_agrees_with_the_exact_first_steps(chain: Chain, layer: int, p:
     # One batch of many copies; the error of a correlation c over M copies is sqrt((1 - c^2)/M).
     copies = 100_000
     start = (2 * rng.integers(0, 2, (chain.finite_layers, copies)) - 1).astype(np.int8)
-    process = Process(chain.jd, chain.lam_left, chain.lam_right, start, 3, rng)
+    process = Process(chain.jd, chain.lam_left, chain.lam_right, start, 3, NumpyArrays(rng))
     rows = []
     for _ in range(3):
         process.sweep(p=p)
@@ -195,7 +198,7 @@ def test_copies_that_measure_their_own_correlation_are_a_network() -> None:
     copies = np.empty((sweeps, samples))
     for k in range(samples):
         start = (2 * rng.integers(0, 2, (1, n)) - 1).astype(np.int8)
-        process = Process(chain.jd, 0.0, 0.0, start, sweeps, rng)
+        process = Process(chain.jd, 0.0, 0.0, start, sweeps, NumpyArrays(rng))
         for t in range(sweeps):
             copies[t, k] = process.sweep().mean()
     error = np.hypot(networks.std(axis=1), copies.std(axis=1)) / samples**0.5
@@ -212,6 +215,42 @@ def test_copies_that_measure_their_own_correlation_are_a_network() -> None:
     assert abs(stopped[0] - stopped[1]) < 4 * math.sqrt(0.5 / samples)
 
 
+class _SameNumbers(TensorArrays):
+    """Tensors with the random numbers of numpy."""
+
+    def __init__(self, sequence: np.random.SeedSequence) -> None:
+        super().__init__(sequence, torch.device("cpu"))
+        self._numpy = NumpyArrays.of_seed(sequence)
+
+    def spins(self, shape: tuple[int, int]) -> torch.Tensor:
+        return torch.from_numpy(self._numpy.spins(shape))
+
+    def normal_(self, out: torch.Tensor) -> None:
+        self._numpy.normal_(out.numpy())
+
+    def uniform(self, shape: tuple[int, int]) -> torch.Tensor:
+        return torch.from_numpy(self._numpy.uniform(shape))
+
+
+@pytest.mark.parametrize(
+    ("chain", "p"), [(Chain(1, 1.5), 1.0), (Chain(3, 0.4, lam_left=0.5, lam_right=0.2), 0.8)]
+)
+def test_tensors_carry_the_same_copies_as_numpy(chain: Chain, p: float) -> None:
+    """Equal random numbers: equal averages, but for the few fields that rounding decides."""
+    one, two = (
+        mean_field(chain, 12, p=p, trajectories=4000, seed=5, correlation=True, arrays=arrays)
+        for arrays in (NumpyArrays.of_seed, _SameNumbers)
+    )
+    # The first chain freezes: fields that repeat earlier ones, a factor of lower rank.
+    for name in ("flip_rate", "overlap_with_start", "unstable", "margins", "correlation"):
+        assert np.allclose(getattr(one, name).value, getattr(two, name).value, atol=2e-3), name
+    # Its own random numbers: other samples of the same law.
+    own = device_mean_field(chain, 12, p=p, trajectories=4000, seed=5, device="cpu")
+    assert not np.array_equal(own.flip_rate.value, one.flip_rate.value)
+    error = np.hypot(own.flip_rate.error, one.flip_rate.error)
+    assert np.all(abs(own.flip_rate.value - one.flip_rate.value) < 5 * error + 1e-3)
+
+
 def test_two_routes_to_the_stationary_flip_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stationary_state, "_PATH_NUMBERS", 2**18)
     late = mean_field(Chain(1, 0.5), 120, trajectories=16_000).flip_rate_late
@@ -220,6 +259,22 @@ def test_two_routes_to_the_stationary_flip_rate(monkeypatch: pytest.MonkeyPatch)
     # df/dJ = -2 sqrt(f) / (2 rho) turns the error of f into one of J_D.
     from_rate = late.error * overshoot() / math.sqrt(late.value)
     assert abs(state.coupling.value - 0.5) < 3 * math.hypot(state.coupling.error, from_rate) + 0.002
+
+
+def test_the_rate_at_one_coupling_is_that_of_sampling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """f_inf by the stationary state against sampling from random starts: one layer, a chain."""
+    monkeypatch.setattr(stationary_state, "_PATH_NUMBERS", 2**16)
+    for chain, p in ((Chain(1, 0.5), 1.0), (Chain(2, 0.4, 0.3), 0.8)):
+        rate = stationary_rate(chain, p=p, repetitions=3, iterations=4)
+        late = mean_field(chain, 100, p=p, trajectories=16_000).flip_rate_late
+        assert late is not None
+        assert 0 < rate.error < 0.1 * rate.value
+        # Few repetitions: the error itself is known to a third.
+        assert abs(rate.value - late.value) < 4 * math.hypot(rate.error, late.error)
+    with pytest.raises(NotConvergedError, match=r"after 60 sweeps, below 0\.002"):
+        stationary_rate(Chain(1, 1.2))
+    with pytest.raises(NotConvergedError, match=r"after 60 sweeps, above 0\.3"):
+        stationary_rate(Chain(2, 0, 1.6))
 
 
 def test_a_relay_that_sees_its_path_at_all_times_freezes_where_the_overshoot_law_says(
