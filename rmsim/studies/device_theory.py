@@ -88,7 +88,8 @@ class TensorArrays(Arrays):
 
     def solve(self, lower: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         """Solve on the device."""
-        return torch.linalg.solve_triangular(lower, right[:, None], upper=False)[:, 0]
+        solved: torch.Tensor = torch.linalg.solve_triangular(lower, right[:, None], upper=False)
+        return solved[:, 0]
 
     def memory(self, sweeps: int, copies: int) -> Memory:
         """Return room for bytes."""

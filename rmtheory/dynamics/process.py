@@ -121,7 +121,7 @@ class _Bits(Memory):
         padding = np.zeros(-len(packed) % 8, dtype=np.uint8)
         self._states[t] = np.concatenate([packed, padding]).view(np.uint64)
         differ = np.bitwise_count(self._states[: t + 1] ^ self._states[t])
-        return 1.0 - 2.0 * differ.sum(axis=1, dtype=np.int64) / self._copies
+        return np.asarray(1.0 - 2.0 * differ.sum(axis=1, dtype=np.int64) / self._copies)
 
 
 class NumpyArrays(Arrays):
