@@ -169,7 +169,8 @@ class Figure:
     compute : callable
         ``compute(parameters, context)`` gives the data; a value X has its error in X_error.
     plot : callable
-        ``plot(dataset)`` draws the stored data and nothing else.
+        ``plot(dataset)`` draws the stored data and, of networks that learn, the stored runs of the
+        trial in place of shorter ones.
     version : int
         To be raised when something that `compute` calls changes its answer, so that stored data
         are not used again; changes of `compute` itself are noticed.
@@ -415,8 +416,14 @@ def _hash(figure: Figure, scale: Scale, contents: Iterable[str]) -> str:
 
 @cache
 def drawing_hash() -> str:
-    """Return a hash of all that pictures depend on besides the data: sources, style, packages."""
-    text = f"{source_hash('figures', 'rmtheory', 'rmsim')} {canonical_json(package_versions())}"
+    """Return a hash of all that pictures depend on besides their data.
+
+    Sources, style, packages, and the stored runs that figures draw in place of shorter ones.
+    """
+    sources = source_hash("figures", "rmtheory", "rmsim")
+    stored = sorted((ROOT / "figures" / "data" / "trained").glob("*.json"))
+    contents = " ".join(f"{path.name} {content_hash(path)}" for path in stored)
+    text = f"{sources} {canonical_json(package_versions())} {contents}"
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure as Picture
 
@@ -17,12 +18,14 @@ from figures.engine.plotting import label_axes, panels
 from figures.paper.trained_networks import (
     ALL,
     FEW,
+    STORED,
     TINY_DATA,
     gathered,
+    of_trial,
+    trained_for,
     trained_on,
     training,
 )
-from rmtheory.base.wording import counted
 
 _SEED = 6
 
@@ -65,10 +68,11 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
 def plot(data: xr.Dataset) -> Picture:
     """Draw training and test accuracy against N."""
     picture, axes = panels(2)
-    epochs = int(data["epochs"])
     for axis, part in zip(axes, ("training", "test"), strict=True):
+        shown = _shown(data, f"{part}_accuracy")
         for k, (model, label) in enumerate(_MODELS.values()):
-            one = data.sel(model=model)
+            one = shown.sel(model=model)
+            one = one.isel(n=np.flatnonzero(np.isfinite(one[f"{part}_accuracy"].values)))
             axis.errorbar(
                 one["n"],
                 one[f"{part}_accuracy"],
@@ -78,11 +82,20 @@ def plot(data: xr.Dataset) -> Picture:
                 label=label,
             )
         axis.set_xscale("log")
-        axis.set_xticks(data["n"].values, [str(n) for n in data["n"].values])
+        axis.set_xticks(shown["n"].values, [str(n) for n in shown["n"].values])
         axis.minorticks_off()
         label_axes(axis, "features $N$", f"{part} accuracy")
-        axis.legend(title=counted(epochs, "epoch"))
+        axis.legend(title=trained_for(shown, f"{part}_accuracy"))
     return picture
+
+
+def _shown(data: xr.Dataset, name: str) -> xr.Dataset:
+    """Return the stored runs of the sizes that all three models have, if there are three."""
+    stored = of_trial(data, "feature_learning", name)
+    if stored is data:
+        return data
+    there = np.flatnonzero(stored[name].notnull().all("model").values)
+    return stored.isel(n=there) if there.size >= 3 else data
 
 
 _SCALES = {
@@ -100,8 +113,8 @@ FIGURE = Figure(
         "Accuracy on (a) the training and (b) the test set of Entangled MNIST against the number "
         "N of features: one layer that learns, random features sgn(W x), and the same layer "
         "untrained (reservoir); all readouts by the perceptron rule, at a rate of 0.1 for ours and "
-        f"of 0.03 for the others. {trained_on(_SCALES)} Error bars: spread over networks and size "
-        "of the test set, one standard deviation."
+        f"of 0.03 for the others. {trained_on(_SCALES)} {STORED} Error bars: spread "
+        "over networks and size of the test set, one standard deviation."
     ),
     parameters=_SCALES,
     compute=compute,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure as Picture
 
@@ -17,12 +18,14 @@ from figures.engine.plotting import label_axes, panels
 from figures.paper.trained_networks import (
     ALL,
     FEW,
+    STORED,
     TINY_DATA,
     gathered,
+    of_trial,
+    trained_for,
     trained_on,
     training,
 )
-from rmtheory.base.wording import counted
 
 _SEED = 8
 _MEANING = {
@@ -80,15 +83,16 @@ def _named(variable: str, axis: str) -> str:
 def plot(data: xr.Dataset) -> Picture:
     """Draw training and test accuracy along both axes."""
     picture, axes = panels(2)
-    epochs = int(data["epochs"])
-    size = f"2 layers of {int(data['n'])}, {counted(epochs, 'epoch')}"
     names = {"jd": (r"$J_D$", r"$\lambda=0$"), "lam": (r"$\lambda$", "$J_D=0$")}
     for axis, (name, (label, fixed)) in zip(axes, names.items(), strict=True):
+        one = of_trial(data, "jd_lambda_duality", f"test_accuracy_{name}")
         for k, part in enumerate(("test", "training")):
+            values = one[f"{part}_accuracy_{name}"]
+            there = np.flatnonzero(np.isfinite(values.values))
             axis.errorbar(
-                data[name],
-                data[f"{part}_accuracy_{name}"],
-                data[f"{part}_accuracy_{name}_error"],
+                one[name][there],
+                values[there],
+                one[f"{part}_accuracy_{name}_error"][there],
                 marker="os"[k],
                 capsize=2,
                 label=part,
@@ -96,7 +100,9 @@ def plot(data: xr.Dataset) -> Picture:
         axis.axhline(0.1, color="0.3", linestyle=":", linewidth=0.8, label="chance")
         axis.set_ylim(0, 1)
         label_axes(axis, label, "accuracy")
-        axis.legend(title=f"{fixed}, {size}", loc="upper left", ncols=2)
+        size = f"{fixed}, 2 layers of {int(one['n'])}"
+        title = f"{size}, {trained_for(one, f'test_accuracy_{name}')}"
+        axis.legend(title=title, loc="lower center", ncols=3, bbox_to_anchor=(0.5, 1.0))
     return picture
 
 
@@ -129,7 +135,7 @@ FIGURE = Figure(
         "with the layers uncoupled, (b) against λ without self-coupling. The dip at λ = 1 is "
         "larger than the error bars; we have tested no explanation of it. The paper gives no "
         "settings: N, epochs, κ = 0.9 + J_D + λ and the chance p = 0.85 of a neuron to be "
-        f"updated in a sweep are ours. {trained_on(_SCALES)} Error bars: spread "
+        f"updated in a sweep are ours. {trained_on(_SCALES)} {STORED} Error bars: spread "
         "over networks and size of the test set, one standard deviation."
     ),
     parameters=_SCALES,

@@ -15,16 +15,20 @@ from figures.engine.figure import (
     Parameters,
     Scale,
 )
-from figures.engine.plotting import COLUMN, DOUBLE, label_axes
+from figures.engine.plotting import COLUMN, DOUBLE, label_axes, panels
 from figures.paper.trained_networks import (
     ALL,
     TINY_DATA,
     gathered,
+    trained_for,
     training,
+    trial_data,
 )
-from rmtheory.base.wording import counted
 
 _SEED = 9
+
+#: Name of the figure and of its data, those of the trial too.
+DATA = "performance_benchmarks"
 
 #: Name here -> data set, preset, title, inputs, classes, widths of the paper.
 _SIX = [1000, 2000, 3000, 4000, 5000, 6000]
@@ -120,7 +124,10 @@ def _widths(others: dict[str, list[int]]) -> xr.Dataset:
 
 def plot(data: xr.Dataset) -> Picture:
     """Draw one panel for every data set that was there."""
-    here = [name for name in _SETS if np.isfinite(data["accuracy"].sel(dataset=name).values).any()]
+    shown = {name: _one(data, name) for name in _SETS}
+    here = [name for name, one in shown.items() if np.isfinite(one["accuracy"].values).any()]
+    if len(here) > 1 and all(np.isfinite(shown[x]["accuracy"].values).sum() == 1 for x in here):
+        return _one_width({name: shown[name] for name in here})
     columns = min(2, len(here))
     rows = -(-len(here) // columns)
     picture = Picture(
@@ -131,13 +138,72 @@ def plot(data: xr.Dataset) -> Picture:
         axis.remove()
     for axis, name in zip(axes, here, strict=False):
         axis.set_title(_SETS[name][2])
-        _panel(axis, data.sel(dataset=name), int(data["epochs"]))
+        _panel(axis, shown[name])
     return picture
 
 
-def _panel(axis: Axes, data: xr.Dataset, epochs: int) -> None:
-    one = data.isel(n=np.flatnonzero(np.isfinite(data["accuracy"].values)))
+def _one_width(shown: dict[str, xr.Dataset]) -> Picture:
+    """Draw data sets side by side, and the difference: no curve goes through one point."""
+    picture, (left, right) = panels(2)
+    chosen = {
+        name: one.isel(n=int(np.flatnonzero(np.isfinite(one["accuracy"].values))[0]))
+        for name, one in shown.items()
+    }
+    places = np.arange(len(chosen))
+    for k, (name, label) in enumerate((("accuracy", "ours"), ("mlp_accuracy", "perceptron"))):
+        values, errors = (
+            np.array([float(one[f"{name}{end}"]) for one in chosen.values()])
+            for end in ("", "_error")
+        )
+        left.errorbar(
+            places + 0.12 * (2 * k - 1), values, errors, linestyle="none", marker="os"[k],
+            capsize=2, label=label,
+        )  # fmt: skip
+    differences = np.array([_difference(one) for one in chosen.values()])
+    right.errorbar(
+        places, differences[:, 0], differences[:, 1], linestyle="none", marker="D", color="C2",
+        capsize=2, label="ours - perceptron",
+    )  # fmt: skip
+    right.axhline(0, color="0.3", linewidth=0.8, linestyle=":")
+    names = [
+        f"{_SETS[name][2]}\n$N={int(one['n'])}$, "
+        + trained_for(one, "accuracy").replace(", ", ",\n", 1)
+        for name, one in chosen.items()
+    ]
+    for axis, label in ((left, "test accuracy"), (right, "difference of accuracies")):
+        axis.set_xticks(places, names, fontsize="x-small")
+        axis.set_xlim(-0.6, len(places) - 0.4)
+        axis.grid(axis="x", visible=False)
+        axis.margins(y=0.15)
+        label_axes(axis, "", label)
+        axis.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    return picture
+
+
+def _difference(one: xr.Dataset) -> tuple[float, float]:
+    """Return ours minus the perceptron, and its error: image by image where images are stored."""
+    value = float(one["accuracy"] - one["mlp_accuracy"])
+    if "accuracy_images" not in one or "mlp_accuracy_images" not in one:
+        return value, float(np.hypot(one["accuracy_error"], one["mlp_accuracy_error"]))
+    each = one["accuracy_images"].values - one["mlp_accuracy_images"].values
+    spread = np.hypot(one["accuracy_spread"], one["mlp_accuracy_spread"])
+    return value, float(np.hypot(spread, each.std() / np.sqrt(each.size)))
+
+
+def _one(data: xr.Dataset, name: str) -> xr.Dataset:
+    """Return one data set: its stored runs, if it has some that learnt for longer."""
+    computed, stored = data.sel(dataset=name), trial_data().get(DATA)
+    if stored is None or name not in stored["dataset"] or "accuracy" not in stored:
+        return computed
+    one = stored.sel(dataset=name)
+    if int(one["epochs"]) <= int(data["epochs"]) or not np.isfinite(one["accuracy"].values).any():
+        return computed
+    return one.assign(parameters=computed["parameters"].reindex(n=one["n"]))
+
+
+def _panel(axis: Axes, data: xr.Dataset) -> None:
     for name, marker, label in (("accuracy", "o", "ours"), ("mlp_accuracy", "s", "perceptron")):
+        one = data.isel(n=np.flatnonzero(np.isfinite(data[name].values)))
         axis.errorbar(
             # In units of a thousand: whole powers of ten are few on so short an axis.
             one["parameters"] / 1000,
@@ -149,21 +215,24 @@ def _panel(axis: Axes, data: xr.Dataset, epochs: int) -> None:
         )
     axis.margins(0.15, 0.35)
     label_axes(axis, "trainable parameters (thousands)", "test accuracy")
-    axis.legend(title=counted(epochs, "epoch"), ncols=2, loc="upper left")
+    axis.legend(title=trained_for(data, "accuracy"), ncols=2, loc="upper left")
 
 
 _IMAGES = ("mnist", "fashion_mnist", "entangled_mnist")
 
 FIGURE = Figure(
-    name="performance_benchmarks",
+    name=DATA,
     title="Sparse networks against a perceptron with as many parameters",
     caption=(
         "Test accuracy against the number of trainable parameters: one sparse layer with a "
         "softmax probe, and the binarised perceptron with two hidden layers, trained by "
         "straight-through gradients, of the width that has as many. Layer and perceptron learn for "
-        "the epochs in the legends, the probe for as many again, and at least ten. Data sets that "
-        "are not on the machine are left out (--recompute when they are there). Error bars: spread "
-        "over networks and size of the test set, one standard deviation."
+        "the epochs in the legends, the probe for as many again, and at least ten. Data sets of "
+        "which there are stored runs of the trial (figures/data/trained, seeds from 0) show these, "
+        "the others what was trained now; those not on the machine are left out (--recompute when "
+        "they are there). Where each has one width, the right panel is the difference, with the "
+        "error of differences image by image. Error bars: spread over networks and size of the "
+        "test set, one standard deviation; none where one network does not tell the spread."
     ),
     parameters={
         Scale.TINY: _parameters({"entangled_mnist": [100, 200]}, 2, 1, TINY_DATA),

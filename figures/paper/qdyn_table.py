@@ -21,7 +21,9 @@ from figures.paper.trained_networks import (
     ALL,
     TINY_DATA,
     gathered,
+    networks_of,
     training,
+    trial_data,
 )
 from rmtheory.base.wording import counted
 
@@ -79,6 +81,7 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
 
 def plot(data: xr.Dataset) -> Picture:
     """Draw one line for every row of the table: median, quartiles, 5-95 %."""
+    data = _fuller(data)
     picture = Picture(figsize=(COLUMN, 3.6), layout="constrained")
     axis = picture.subplots()
     rows = [
@@ -108,9 +111,18 @@ def plot(data: xr.Dataset) -> Picture:
     axis.invert_yaxis()
     axis.grid(axis="y", visible=False)
     label_axes(axis, r"overlap $q_{dyn}$ of $s'$ and $s^*$", r"$J_D,\ \lambda_x,\ \lambda_y$")
-    title = f"$N={int(data['n'])}$"
+    title = f"$N={int(data['n'])}${networks_of(data, 'qdyn_median')}"
     picture.legend(loc="outside lower center", ncols=3, title=title, columnspacing=1.0)
     return picture
+
+
+def _fuller(data: xr.Dataset) -> xr.Dataset:
+    """Return the stored runs of the trial, if they have more rows and epochs than `data`."""
+    stored = trial_data().get("qdyn_table")
+    if stored is None or "qdyn_median" not in stored:
+        return data
+    counts = [int(np.isfinite(one["qdyn_median"].values).sum()) for one in (data, stored)]
+    return stored if counts[1] > counts[0] else data
 
 
 def _draw_paper(axis: Axes, rows: list[Any], epoch: int, place: Any, label: str) -> None:
@@ -151,7 +163,8 @@ FIGURE = Figure(
         "label, phases until convergence. "
         f"At the quick scale {_SCALES[Scale.QUICK]['fixed']['watched']} samples per network. The "
         "data also hold accuracies and sweeps; rows that the scale does not train have the "
-        "initialisation only."
+        "initialisation only. Stored runs of the trial (figures/data/trained) are drawn instead if "
+        "they have more rows and epochs; the legend then says how many networks."
     ),
     parameters=_SCALES,
     compute=compute,

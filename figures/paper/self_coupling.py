@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
@@ -22,12 +23,14 @@ from figures.engine.plotting import DOUBLE, chance_line, label_axes, panels, sha
 from figures.paper.trained_networks import (
     ALL,
     FEW,
+    STORED,
     TINY_DATA,
     gathered,
+    of_trial,
+    trained_for,
     trained_on,
     training,
 )
-from rmtheory.base.wording import counted
 
 _SEED = 4
 
@@ -68,45 +71,51 @@ def plot_role(data: xr.Dataset) -> Picture:
     """Draw training and test accuracy of the full scheme against J_D."""
     picture, axes = panels(2)
     for axis, name in zip(axes, _LABELS, strict=True):
-        _curves(axis, data.sel(scheme="full"), name)
+        shown = _shown(data, name, ("full",))
+        sizes = shown["n"].values.tolist()
+        for n, colour in zip(sizes, shades("viridis", len(sizes)), strict=True):
+            _curve(axis, shown.sel(scheme="full", n=n), name, color=colour, label=f"$N={n}$")
         label_axes(axis, r"self-coupling $J_D$", _LABELS[name])
         axis.set_ylim(0, 1)
         chance_line(axis)
-        axis.legend(title=_epochs(data), loc="lower right", bbox_to_anchor=(1, 0.12))
+        title = trained_for(shown.sel(scheme="full"), name)
+        axis.legend(title=title, loc="lower right", bbox_to_anchor=(1, 0.12))
     return picture
 
 
 def plot_schemes(data: xr.Dataset) -> Picture:
     """Draw test accuracy of both schemes against J_D, a panel for each N of the paper's figure."""
-    sizes = data["n"].values.tolist()
-    shown = [n for n in (400, 1600) if n in sizes] if len(sizes) > 3 else sizes
-    picture, axes = panels(len(shown), DOUBLE)
-    for axis, n in zip(axes, shown, strict=True):
-        for k, scheme in enumerate(data["scheme"].values.tolist()):
-            one = data.sel(scheme=scheme, n=n)
-            style = {"color": f"C{k}", "marker": "os"[k], "label": scheme}
-            axis.errorbar(
-                one["jd"], one["test_accuracy"], one["test_accuracy_error"], capsize=2, **style
-            )
+    name = "test_accuracy"
+    shown = _shown(data, name, ("full", "approximate"))
+    sizes = shown["n"].values.tolist()
+    chosen = [n for n in (400, 1600) if n in sizes] if len(sizes) > 3 else sizes
+    picture, axes = panels(len(chosen), DOUBLE)
+    for axis, n in zip(axes, chosen, strict=True):
+        for k, scheme in enumerate(shown["scheme"].values.tolist()):
+            one = shown.sel(scheme=scheme, n=n)
+            _curve(axis, one, name, color=f"C{k}", marker="os"[k], label=scheme)
         label_axes(axis, r"self-coupling $J_D$", "test accuracy")
         axis.set_ylim(0, 1)
         chance_line(axis)
-        axis.legend(title=f"$N={n}$, {_epochs(data)}", loc="lower right", bbox_to_anchor=(1, 0.12))
+        title = f"$N={n}$, {trained_for(shown.sel(n=n), name)}"
+        axis.legend(title=title, loc="lower right", bbox_to_anchor=(1, 0.12))
     return picture
 
 
-def _curves(axis: Axes, data: xr.Dataset, name: str) -> None:
-    sizes = data["n"].values.tolist()
-    for n, colour in zip(sizes, shades("viridis", len(sizes)), strict=True):
-        one = data.sel(n=n)
-        axis.errorbar(
-            one["jd"], one[name], one[f"{name}_error"], color=colour, marker="o", capsize=2,
-            label=f"$N={n}$",
-        )  # fmt: skip
+def _shown(data: xr.Dataset, name: str, schemes: tuple[str, ...]) -> xr.Dataset:
+    """Return the stored runs of the sizes with three points of each scheme, else `data`."""
+    stored = of_trial(data, "self_coupling", name)
+    if stored is data:
+        return data
+    points = stored[name].sel(scheme=list(schemes)).notnull().sum("jd").min("scheme").values
+    there = np.flatnonzero(points >= 3)
+    return stored.isel(n=there).sortby("jd") if there.size else data
 
 
-def _epochs(data: xr.Dataset) -> str:
-    return counted(int(data["epochs"]), "epoch")
+def _curve(axis: Axes, data: xr.Dataset, name: str, **style: Any) -> None:
+    there = np.flatnonzero(np.isfinite(data[name].values))
+    one = data.isel(jd=there)
+    axis.errorbar(one["jd"], one[name], one[f"{name}_error"], capsize=2, **{"marker": "o", **style})
 
 
 _SCALES = {
@@ -135,8 +144,8 @@ ROLE_OF_JD = Figure(
     title="Accuracy against the self-coupling, several sizes",
     caption=(
         "One layer trained on Entangled MNIST by the full scheme, accuracy on (a) the training "
-        f"and (b) the test set against J_D. {trained_on(_SCALES)} Error bars: spread over networks "
-        "and size of the test set, one standard deviation."
+        f"and (b) the test set against J_D. {trained_on(_SCALES)} {STORED} Error bars: "
+        "spread over networks and size of the test set, one standard deviation."
     ),
     parameters=_SCALES,
     compute=compute,

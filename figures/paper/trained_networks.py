@@ -1,11 +1,19 @@
-"""Sweeps over trained networks, shared by the figures on learning."""
+"""Sweeps over trained networks, shared by the figures on learning, and stored runs of the trial.
+
+Runs of the trial (:mod:`figures.trial`) are trained for the epochs of the paper and stored, so that
+a figure draws them in place of what the quick scale trains in a minute, as far as there are some.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from figures.engine.figure import Context, Parameters, Scale, swept
+from rmtheory.base.wording import counted
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -37,6 +45,69 @@ def trained_on(parameters: Mapping[Scale, Parameters]) -> str:
         f"At the quick scale {train} training and {test} test samples; training accuracy is that "
         "of as many of the first as there are of the second."
     )
+
+
+#: Sentence of the captions of figures that draw stored runs.
+STORED = (
+    "Stored runs of the trial (figures/data/trained), which were trained for longer, are drawn "
+    "instead where they give three points or more; the legends say N, epochs and networks."
+)
+
+#: Points of a curve from which stored runs are drawn.
+_ENOUGH = 3
+
+
+@cache
+def trial_data() -> Mapping[str, xr.Dataset]:
+    """Return what the stored runs of the trial say, by the name of a figure's data."""
+    from figures.trial.evidence import Stored
+    from figures.trial.store import Store
+
+    return Stored.of(Store()).data
+
+
+def of_trial(data: xr.Dataset, name: str, variable: str) -> xr.Dataset:
+    """Return the stored runs instead of `data`, if there are enough and they learnt for longer.
+
+    Parameters
+    ----------
+    data : xarray.Dataset
+        What the figure has computed, with the coordinate ``epochs``.
+    name : str
+        Of the data.
+    variable : str
+        What is drawn of it.
+    """
+    stored = trial_data().get(name)
+    if stored is None or variable not in stored or int(stored["epochs"]) <= int(data["epochs"]):
+        return data
+    return stored if int(np.isfinite(stored[variable].values).sum()) >= _ENOUGH else data
+
+
+def trained_for(data: xr.Dataset, variable: str) -> str:
+    """Return the epochs and, of stored runs, the networks, for a legend.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> one = xr.Dataset({"x": ("n", [1.0, 2.0]), "x_networks": ("n", [1.0, 3.0])})
+    >>> trained_for(one.assign_coords(epochs=20), "x")
+    '20 epochs, 1 to 3 networks'
+    """
+    return counted(int(data["epochs"]), "epoch") + networks_of(data, variable)
+
+
+def networks_of(data: xr.Dataset, variable: str) -> str:
+    """Return how many networks each stored number is a mean of, after a comma; else nothing."""
+    if f"{variable}_networks" not in data:
+        return ""
+    values = data[f"{variable}_networks"].values
+    there = values[np.isfinite(values)].astype(int)
+    if not there.size:
+        return ""
+    least, most = int(there.min()), int(there.max())
+    many = counted(most, "network")
+    return f", {many}" if least == most else f", {least} to {many}"
 
 
 def training(
