@@ -233,6 +233,9 @@ DENSE_SEEDS = (0, 1, 2)
 #: Sizes of the symmetric rules: the paper gives none.
 RULES_N, RULES_EPOCHS = 400, 20
 
+#: From this J_D on the full scheme settles, and networks of other seeds learn alike.
+SETTLED_JD = 0.5
+
 #: Epochs of the role of J_D (SM-G) and of feature learning (SM-D).
 ROLE_EPOCHS, FEATURE_EPOCHS = 100, 200
 

@@ -109,18 +109,24 @@ def package_versions() -> dict[str, str]:
     return versions
 
 
+#: Folders of the repository in which runs store their results, relative to its top.
+RESULTS = ("figures/data/trained",)
+
+
 def git_state() -> tuple[str, str]:
     """Return the commit of the source tree and whether tracked files differ from it.
 
-    Both are ``unknown`` where the package does not run from its own repository; a virtual
-    environment inside somebody else's repository does not count.
+    Results that are stored in the tree do not count: what computes is not changed by them. Both are
+    ``unknown`` where the package does not run from its own repository; a virtual environment inside
+    somebody else's repository does not count.
     """
     root = Path(__file__).resolve().parents[2]
     top = _git(root, "rev-parse", "--show-toplevel")
     if not top or Path(top).resolve() != root:
         return "unknown", "unknown"
     commit = _git(root, "rev-parse", "HEAD")
-    changes = _git(root, "status", "--porcelain", "--untracked-files=no")
+    results = (f":(exclude){folder}" for folder in RESULTS)
+    changes = _git(root, "status", "--porcelain", "--untracked-files=no", "--", ".", *results)
     if not commit or changes is None:
         return "unknown", "unknown"
     return commit, "yes" if changes else "no"

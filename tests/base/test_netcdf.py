@@ -203,6 +203,29 @@ def test_commit_is_that_of_the_source_tree() -> None:
     assert dirty in ("yes", "no")
 
 
+def test_results_in_the_tree_are_not_changes_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "rmtheory" / "runtime" / "provenance.py"
+    stored = tmp_path / provenance.RESULTS[0] / "run.json"
+    for file in (source, stored):
+        file.parent.mkdir(parents=True)
+        file.write_text("first")
+
+    def git(*arguments: str) -> None:
+        who = ("-c", "user.name=a", "-c", "user.email=a@b")
+        subprocess.run(["git", "-C", str(tmp_path), *who, *arguments], check=True)
+
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-qm", "all")
+    monkeypatch.setattr(provenance, "__file__", str(source))
+    stored.write_text("more")
+    assert provenance.git_state()[1] == "no"
+    source.write_text("other")
+    assert provenance.git_state()[1] == "yes"
+
+
 def test_no_git_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     assert provenance.git_state() == ("unknown", "unknown")
