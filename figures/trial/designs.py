@@ -164,9 +164,11 @@ CAP = 20
 #: Training samples on which the overlaps are measured.
 WATCHED = 2000
 
-#: Seeds of trained networks, one stage each, and of those that are measured at initialisation.
+#: Seeds of trained networks, one stage each, and of those that are measured at initialisation. The
+#: last of these was added when twelve networks had left an error of 0.0014 where 0.00125 is
+#: demanded: it depends on the spread of networks, not on their mean.
 OVERLAP_SEEDS = (0, 1, 2)
-INITIAL_SEEDS = ((0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11))
+INITIAL_SEEDS = ((0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11), tuple(range(12, 20)))
 
 
 def overlap_network(
