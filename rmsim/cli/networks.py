@@ -185,7 +185,7 @@ _ENUMERATE_MEANING = {
     "z_score": "difference in standard errors (none: no spread)",
     "second_moment_ratio": "<Z^2>/<Z>^2, jackknife error (none: too few fixed points)",
     "theory_ratio": "E[Z^2]/E[Z]^2, exact at this N (none: too many terms)",
-    "ratio_z_score": "difference in standard errors",
+    "ratio_z_score": "difference in standard errors (none: fewer than 20 samples)",
     "samples": "disorder samples",
     "nodes": "partial assignments tested",
     "nodes_per_second": "on one core",
@@ -223,7 +223,7 @@ def enumerate_command(
     """
     import time
 
-    from rmsim.enumeration import enumerate_samples
+    from rmsim.enumeration import enumerate_samples, expected_seconds
     from rmsim.studies.compare import counts_of
     from rmsim.tensors import checked_seed
     from rmtheory.runtime.progress import counting
@@ -236,12 +236,14 @@ def enumerate_command(
     if states is not None:
         raise InvalidInputError("states", str(states), "absent without --couplings")
     wanted = _samples(samples, 200, None, 2)
-    with counting("samples", wanted) as progress:
+    root, processes = checked_seed(seed), checks.integer("jobs", jobs, 1)
+    expected = expected_seconds(network, wanted, root, processes)
+    with counting("samples", wanted, expected=expected) as progress:
         drawn = enumerate_samples(
             network,
             wanted,
-            checked_seed(seed),
-            jobs=checks.integer("jobs", jobs, 1),
+            root,
+            jobs=processes,
             force=force,
             histogram=histogram,
             progress=progress,
@@ -282,14 +284,16 @@ def _enumerate_given(
     """All fixed points of one network with couplings of the user's own."""
     import time
 
-    from rmsim.enumeration import enumerate_fixed_points
+    from rmsim.enumeration import enumerate_fixed_points, expected_seconds
+    from rmtheory.runtime.progress import counting
 
     started = time.perf_counter()
     check_states(states, out)
     _samples(samples, 1, Path())
     if histogram:
         raise InvalidInputError("histogram", True, "absent with --couplings: use --states")
-    points = enumerate_fixed_points(network, keep_states=states is not None, force=force)
+    with counting("enumeration", 1, expected=expected_seconds(network)):
+        points = enumerate_fixed_points(network, keep_states=states is not None, force=force)
     if states is not None:
         write_states(states, points.states)
     document = {

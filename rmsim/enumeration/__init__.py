@@ -9,6 +9,7 @@ if TYPE_CHECKING:
         draw_couplings,
         enumerate_fixed_points,
         enumerate_samples,
+        expected_seconds,
         forecast,
     )
     from rmsim.enumeration.overlaps import (
@@ -32,6 +33,7 @@ else:
                 "draw_couplings",
                 "enumerate_fixed_points",
                 "enumerate_samples",
+                "expected_seconds",
                 "forecast",
             ],
             ".overlaps": [
@@ -55,6 +57,7 @@ __all__ = [
     "draw_couplings",
     "enumerate_fixed_points",
     "enumerate_samples",
+    "expected_seconds",
     "forecast",
     "layer_histograms",
     "overlap_moments",

@@ -374,6 +374,34 @@ class SampleCounts:
     search_time: float
 
 
+def expected_seconds(network: Network, samples: int = 1, seed: int = 0, jobs: int = 1) -> float:
+    """Return about how long :func:`enumerate_samples` will take, from a forecast of one sample.
+
+    Nodes are forecast to some 15 %, but differ between samples, and processors visit some 1e7 to
+    3e7 of them in a second: it is right within a factor of three. Where it cannot take a
+    second nothing is forecast, and it is 0.
+
+    Examples
+    --------
+    >>> import rmsim as rs
+    >>> expected_seconds(rs.Network(12, rs.Chain(1, jd=0.5)), samples=100)
+    0.0
+    >>> 1 < expected_seconds(rs.Network(34, rs.Chain(1, jd=0.4)), samples=10) < 100
+    True
+    """
+    rate = NODES_PER_SECOND["branch-and-bound"]
+    if network.rho != 1 or samples * 2.0 ** (network.n * network.layers) < rate:
+        return 0.0  # diluted couplings are refused
+    check_spins(network.n, network.layers)
+    return samples * _forecast_of(network, seed) / (rate * min(jobs, samples))
+
+
+def _forecast_of(network: Network, seed: int) -> float:
+    """Return the nodes that the first sample needs, about."""
+    J = draw_couplings(network, seed, 0)
+    return forecast(J, network.jd, network.lam_left, network.lam_right)
+
+
 def enumerate_samples(
     network: Network,
     samples: int,
@@ -414,8 +442,7 @@ def enumerate_samples(
     if network.rho != 1:
         raise InvalidInputError("rho", network.rho, "1: only dense couplings are enumerated")
     if not force and wanted * 2.0 ** (network.n * network.layers) > MOST_NODES:
-        J = draw_couplings(network, root, 0)
-        each = forecast(J, network.jd, network.lam_left, network.lam_right)
+        each = _forecast_of(network, root)
         check_nodes(wanted * each, network.n, network.layers, wanted)
     if processes == 1:
         _load_machine_code()

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba.core.dispatcher import Dispatcher
 
+from rmsim.cli import run
 from rmsim.enumeration import (
     FixedPoints,
     TooManyStatesError,
@@ -19,7 +20,9 @@ from rmsim.enumeration import (
     distance_histogram,
     distances_from,
     enumerate_fixed_points,
+    enumerate_samples,
     exhaustive,
+    expected_seconds,
     forecast,
     layer_histograms,
     overlap_moments,
@@ -30,7 +33,9 @@ from rmsim.enumeration import (
 from rmsim.enumeration.branch_and_bound import search
 from rmsim.enumeration.exhaustive import screening_dtype, search_dense
 from rmsim.enumeration.overlaps import Array, coupling_matrix
+from rmsim.network import Network
 from rmsim.search import planted
+from rmtheory.base.chain import Chain
 from rmtheory.base.errors import InvalidInputError
 from tests.forked import in_child
 
@@ -310,3 +315,17 @@ def test_compiled_code_stays_in_its_file(module: ModuleType) -> None:
 def test_packing_and_back(layers: int, n: int, seed: int) -> None:
     states = np.random.default_rng(seed).choice([-1, 1], size=(5, layers, n))
     assert np.array_equal(unpack(pack(states), layers, n), states)
+
+
+def test_the_time_of_an_enumeration_is_estimated_before_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within a factor of four in nodes, which do not depend on the machine; shown above 5 s."""
+    network = Network(26, Chain(1, jd=0.4))
+    rate = exhaustive.NODES_PER_SECOND["branch-and-bound"]
+    nodes = enumerate_samples(network, 6, seed=0).nodes
+    assert 1 / 4 < expected_seconds(network, 6) * rate / nodes < 4
+    assert expected_seconds(network, 6, jobs=2) == expected_seconds(network, 6) / 2
+    monkeypatch.setitem(exhaustive.NODES_PER_SECOND, "branch-and-bound", 1e3)
+    assert run(["enumerate", "--n", "16", "--jd", ".4", "--samples", "3"]) == 0
+    assert "samples: about" in capsys.readouterr().err
