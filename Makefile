@@ -13,6 +13,9 @@ RUN := $(VENV)/bin/python -m
 KEY := $(shell { cat pyproject.toml constraints.txt .ci/hashes.txt; echo '$(EXTRAS)'; pwd; } | cksum | cut -d' ' -f1)
 STAMP := $(VENV)/.installed-$(KEY)
 
+# Tests start some hundred interpreters; they find the bytecode of our modules if it is kept.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 HOURS := 2
 
@@ -33,7 +36,7 @@ decide: $(STAMP) ## Go on with the runs that decide claims on learning, for HOUR
 	@$(RUN) figures decide --hours $(HOURS)
 
 test: $(STAMP) ## Run the tests, the doctests and the figures
-	@$(RUN) pytest -n $(WORKERS) -q
+	@$(RUN) pytest -n $(WORKERS) --dist worksteal -q
 
 test-machines: $(STAMP) ## Run the numerical tests as other processors round, in random order
 	@$(RUN:-m=) .ci/machines all -n $(WORKERS)

@@ -4,6 +4,7 @@ Tests that run side by side use one thread each: threads that wait for each othe
 take several times the time of the test. They compile a loop once (:mod:`rmsim.compiled_loops`).
 """
 
+import gc
 import os
 import signal
 
@@ -22,9 +23,19 @@ for number, usual in (
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
 
+# Python looks for garbage after every 700 new objects, and goes through a million of modules and
+# tests then and when: a tenth of the time of the tests.
+gc.set_threshold(50_000, 20, 20)
+
 settings.register_profile("default", derandomize=True, deadline=None, max_examples=40)
 settings.register_profile("thorough", derandomize=False, deadline=None, max_examples=1000)
 settings.load_profile("default")
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and tests, which stay to the end, out of the search for garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import rmtheory as rt
 sweeps = 40
 fig, ax = plt.subplots(figsize=(5, 3.3), layout="constrained")
 for k, jd in enumerate((0.5, 0.7, 0.9)):
-    theory = rt.mean_field(rt.Chain(1, jd=jd), sweeps, trajectories=10_000).flip_rate
+    theory = rt.mean_field(rt.Chain(1, jd=jd), sweeps, trajectories=4000).flip_rate
     t = np.arange(1, sweeps + 1)
     low, high = theory.value - theory.error, theory.value + theory.error
     ax.plot(t, theory.value, color=f"C{k}", label=f"$J_D = {jd}$")

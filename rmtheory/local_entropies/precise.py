@@ -450,9 +450,16 @@ def _averages(
 ) -> Averages:
     q1 = 1 - 2 * d
     reach_t, reach_x = _reach(float(jd), float(d), float(y), float(qhat), rule.nats)
-    fields, weights = _field_nodes(numbers, jd, d, rule, float(y), reach_x)
     tilt_step = Fraction(rule.tilt_step(float(qhat)))
     count = math.ceil(reach_t / float(tilt_step))
+    # Before the nodes, of which more digits cost seconds.
+    size = (2 * count + 1) * _field_count(float(jd), float(d), rule.field_step(float(y)), reach_x)
+    if size > MOST_POINTS:
+        raise NotConvergedError(
+            f"the quadrature needs {size:.1e} points at y = {float(y):g}; ask for fewer digits or "
+            "a smaller y"
+        )
+    fields, weights = _field_nodes(numbers, jd, d, rule, float(y), reach_x)
 
     sigma = numbers.sqrt(numbers.number(2 * d))
     coupling = numbers.number(jd)
@@ -546,14 +553,24 @@ def _kept(
     plus: Array, minus: Array, cost: Array, t: Array, y: float, qhat: float, nats: float
 ) -> Any:
     """Mask of the nodes (t, x) that can contribute."""
-    if t.size * plus.size > MOST_POINTS:
-        raise NotConvergedError(
-            f"the quadrature needs {t.size * plus.size:.1e} points at y = {y:g}; ask for fewer "
-            "digits or a smaller y"
-        )
     exponent = _exponent(plus, minus, cost, t, y, qhat)
     # What is left out together is at most its number times the threshold.
     return exponent > exponent.max() - nats - math.log(exponent.size)
+
+
+def _centres(jd: Fraction, d: Fraction) -> tuple[Fraction, ...]:
+    """Where the coordinate u of the fields is stretched: at the steps of P, if they are apart."""
+    near = abs(float(jd)) < math.sqrt(2 * float(d)) / 2
+    return (Fraction(0),) if near else (jd, -jd)
+
+
+def _field_count(jd: float, d: float, step: float, reach: float) -> int:
+    """Return how many nodes :func:`_field_nodes` has, up to one."""
+    sigma = math.sqrt(2 * d)
+    stretched = (
+        math.asinh((reach - float(c)) / sigma) for c in _centres(Fraction(jd), Fraction(d))
+    )
+    return math.ceil((reach / math.sqrt(1 - 2 * d) + sum(stretched)) / step) + 1
 
 
 def _field_nodes(
@@ -562,8 +579,7 @@ def _field_nodes(
     """Nodes x >= 0 with u(x) = 0, step, 2 step, ... and their weights, x > 0 counted twice."""
     variance, square = numbers.number(1 - 2 * d), numbers.number(2 * d)
     scale, sigma = numbers.sqrt(variance), numbers.sqrt(square)
-    near = abs(float(jd)) < math.sqrt(2 * float(d)) / 2
-    centres = [numbers.number(c) for c in ((Fraction(0),) if near else (jd, -jd))]
+    centres = [numbers.number(c) for c in _centres(jd, d)]
     step = numbers.number(Fraction(rule.field_step(y)))
     # A Newton step this small squares to less than the working precision.
     small = 10.0 ** (-0.5 * rule.working - 2)
