@@ -453,7 +453,7 @@ def _averages(
     tilt_step = Fraction(rule.tilt_step(float(qhat)))
     count = math.ceil(reach_t / float(tilt_step))
     # Before the nodes, of which more digits cost seconds.
-    size = (2 * count + 1) * _field_count(float(jd), float(d), rule.field_step(float(y)), reach_x)
+    size = (2 * count + 1) * _field_count(jd, d, rule.field_step(float(y)), reach_x)
     if size > MOST_POINTS:
         raise NotConvergedError(
             f"the quadrature needs {size:.1e} points at y = {float(y):g}; ask for fewer digits or "
@@ -564,13 +564,11 @@ def _centres(jd: Fraction, d: Fraction) -> tuple[Fraction, ...]:
     return (Fraction(0),) if near else (jd, -jd)
 
 
-def _field_count(jd: float, d: float, step: float, reach: float) -> int:
+def _field_count(jd: Fraction, d: Fraction, step: float, reach: float) -> int:
     """Return how many nodes :func:`_field_nodes` has, up to one."""
-    sigma = math.sqrt(2 * d)
-    stretched = (
-        math.asinh((reach - float(c)) / sigma) for c in _centres(Fraction(jd), Fraction(d))
-    )
-    return math.ceil((reach / math.sqrt(1 - 2 * d) + sum(stretched)) / step) + 1
+    sigma, scale = math.sqrt(2 * float(d)), math.sqrt(1 - 2 * float(d))
+    stretched = sum(math.asinh((reach - float(centre)) / sigma) for centre in _centres(jd, d))
+    return math.ceil((reach / scale + stretched) / step) + 1
 
 
 def _field_nodes(
