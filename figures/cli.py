@@ -354,11 +354,11 @@ def _files() -> tuple[str, ...]:
 
 def _writable(out: Path) -> Path:
     """Return the folder `out`, made if need be."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        reason = f"a folder that can be written ({problem.strerror})"
-        raise InvalidInputError("out", str(out), reason) from None
+    from rmtheory.runtime.files import make_folder
+
+    obstacle = make_folder(out)
+    if obstacle:
+        raise InvalidInputError("out", str(out), f"a folder that can be written ({obstacle})")
     if not os.access(out, os.W_OK | os.X_OK):
         raise InvalidInputError("out", str(out), "a folder that can be written")
     return out

@@ -82,6 +82,25 @@ def linked(path: str | os.PathLike[str], argument: str = "out") -> Path:
         raise InvalidInputError(argument, str(path), allowed) from None
 
 
+def make_folder(path: Path) -> str:
+    """Make a folder with those above it; return why it cannot be, empty if it is there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        if not path.is_symlink():
+            return "a file has its name"
+        try:
+            path.resolve(strict=True)
+        except FileNotFoundError:
+            return "a link to what does not exist has its name"
+        except (RuntimeError, OSError):
+            return "a link to itself has its name"
+        return "a link to a file has its name"
+    except OSError as problem:
+        return str(problem.strerror)
+    return ""
+
+
 @contextmanager
 def replacing(path: str | os.PathLike[str], argument: str = "out") -> Iterator[Path]:
     """Give a temporary path beside `path` and rename it onto `path` if all went well.

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from rmtheory.base.errors import InvalidInputError, StorageError, UnreadableDataError
-from rmtheory.runtime.files import leftovers, remedy, write_text
+from rmtheory.runtime.files import leftovers, make_folder, remedy, write_text
 from rmtheory.runtime.provenance import canonical_json
 from rmtheory.runtime.untrusted import opened_to_append, read_json
 
@@ -236,13 +236,12 @@ class RunStore:
                 )
 
     def _make(self) -> None:
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as problem:
-            allowed = f"a folder that can be written ({problem.strerror})"
+        obstacle = make_folder(self.path)
+        if obstacle:
+            allowed = f"a folder that can be written ({obstacle})"
             if self.target is not None:
                 allowed = f"in {allowed}"
-            raise InvalidInputError(self.argument, str(self.target or self.path), allowed) from None
+            raise InvalidInputError(self.argument, str(self.target or self.path), allowed)
 
     @contextmanager
     def _acquired(self, shared: bool) -> Iterator[Lock]:

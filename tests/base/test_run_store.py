@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from figures.cli import run as run_figures
 from rmsim.sweep import Serial, run_sweep
 from rmtheory.base.errors import InvalidInputError, StorageError, UnreadableDataError
 from rmtheory.cli import run
@@ -298,3 +299,29 @@ def test_nothing_of_a_killed_training_stays(epochs: int, tmp_path: Path) -> None
     assert not any(file.exists() for file in left)
     assert same(after.state, before.state) == (epochs == 1)
     assert json.loads((tmp_path / "run.json").read_text())["data"]
+
+
+@pytest.mark.parametrize(
+    ("points_to", "obstacle"),
+    [
+        ("out", "a link to itself has its name"),
+        ("absent", "a link to what does not exist has its name"),
+        ("file", "a link to a file has its name"),
+    ],
+)
+def test_links_in_place_of_a_folder_are_called_what_they_are(
+    points_to: str, obstacle: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also the folder of the figures; 'File exists', as the system says, helps nobody."""
+    out = tmp_path / "out"
+    (tmp_path / "file").write_text("of mine")
+    out.symlink_to(tmp_path / points_to)
+    sentence = f"out must be a folder that can be written ({obstacle}), got {out}"
+    with pytest.raises(InvalidInputError) as caught:
+        run_sweep(sweep(), out, Serial())
+    assert str(caught.value) == sentence
+    assert run_figures(["annealed", "--scale", "tiny", "--out", str(out)]) == 2
+    assert capsys.readouterr().err == f"figures: error: {sentence}\n"
+    assert out.is_symlink()
+    assert not (tmp_path / "absent").exists()
+    assert (tmp_path / "file").read_text() == "of mine"

@@ -241,7 +241,8 @@ def test_targets_in_the_way_of_each_other(
         assert "plot must be another file than that of --out" in capsys.readouterr().err
     (tmp_path / "pd.nc.parts").write_text("a file of mine")
     assert _command(tmp_path) == 2
-    assert "out must be in a folder that can be written (File exists)" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "out must be in a folder that can be written (a file has its name)" in told
     assert [path.name for path in tmp_path.iterdir()] == ["pd.nc.parts"]
 
 
