@@ -564,10 +564,10 @@ _THRESHOLD = {
 for _name, _settings in {
     "dynamics": {},
     "rbp": {"r0": 0.0, "dr": 0.05},
-    "likelihood": {"eta": 0.3},
+    "likelihood": {"eta": 0.3, "max_sweeps": 40},
 }.items():
 
-    @case("`thresholds.measure`", _name, k=1)
+    @case("`thresholds.measure`", _name, k=looks(int({**_THRESHOLD, **_settings}["max_sweeps"])))
     def _(device: str, name: str = _name, settings: dict[str, Any] = _settings) -> Any:
         point = {**_THRESHOLD, **settings, "algorithm": name, "device": "auto"}
         return _point("rmsim.studies.convergence:measure", point, device)
@@ -620,13 +620,13 @@ def _(device: str) -> Any:
     return linear_accuracy(_EXPERIMENTS["trained_networks:benchmark"], 0, epochs=2, device=device)
 
 
-@case("points of figures", "bethe_vs_exact", k=1)
+@case("point of `bethe_vs_exact`", k=2)
 def _(device: str) -> Any:
     point = {"n": 10, "jd": 0.8, "samples": 2}
     return _point("figures.paper.bethe_vs_exact:measure", point, device)
 
 
-@case("points of figures", "single_sample_rm", k=1)
+@case("point of `single_sample_rm`", k=2)
 def _(device: str) -> Any:
     point = {
         "n": N,
@@ -635,7 +635,7 @@ def _(device: str) -> Any:
         "sample": 0,
         "distances": [0.1, 0.3],
         "gamma_step": 0.3,
-        "gamma_most": 0.3,
+        "gamma_most": 0.6,
     }
     return _point("figures.paper.single_sample_rm:measure", point, device)
 
@@ -678,12 +678,12 @@ _COMMANDS = {
 }
 for _name, _words in _COMMANDS.items():
 
-    @case("commands", _name, k=1)
+    @case("a command, not of training", _name)
     def _(device: str, words: tuple[str, ...] = _words) -> Any:
         return _answer(*words, device=device)
 
 
-@case("commands", "train, evaluate, landscape", k=4)
+@case("`rmsim train`, `evaluate`, `landscape` in turn")
 def _(device: str) -> Any:
     with tempfile.TemporaryDirectory() as parent:
         folder = str(Path(parent) / "run")
