@@ -179,7 +179,7 @@ def test_bad_arguments(arguments: dict[str, object], message: str) -> None:
 
 def near_the_axis(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take rays close together, where a point costs a few seconds."""
-    monkeypatch.setattr(Request, "angles", lambda self: [0.0, 0.1])
+    monkeypatch.setattr(Request, "angles", lambda self: [0.0, 0.1, 0.2])
 
 
 def test_rays(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_the_phase_diagram(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     near_the_axis(monkeypatch)
     request, counts = Request(3, 1e-2), []
     whole = compute_phase_diagram(request, tmp_path / "a", on_point=counts.append)
-    assert counts == [1, 2, 3, 4]
+    assert counts == [1, 2, 3, 4, 5, 6]
     # On the J_D axis the pair code must find what the core code finds.
     for kind, core in (("rm", CORE_RM), ("gap", CORE_GAP)):
         end = whole.sel(kind=kind).isel(ray=0)
@@ -211,14 +211,14 @@ def test_the_phase_diagram(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     # Killed before the last points: two processes go on to the same result.
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     parts = sorted((tmp_path / "b").glob("*-*.json"))
-    assert len(parts) == 4
+    assert len(parts) == 6
     for kind in KINDS:
-        (tmp_path / "b" / f"{kind}-0.100000000.json").unlink()
+        (tmp_path / "b" / f"{kind}-0.200000000.json").unlink()
     kept = {path: path.stat().st_mtime_ns for path in parts if path.exists()}
-    assert len(kept) == 2
+    assert len(kept) == 4
     counts.clear()
     again = compute_phase_diagram(request, tmp_path / "b", jobs=2, on_point=counts.append)
-    assert counts[-1] == 4
+    assert counts[-1] == 6
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     for name in whole.data_vars:
         assert again[name].values == pytest.approx(whole[name].values, rel=1e-6), name
