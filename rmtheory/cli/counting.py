@@ -221,7 +221,7 @@ def convergence_bound(
 
 
 def derive(
-    topic: Annotated[str, typer.Argument(help="annealed, rs, stability or local-entropy.")],
+    topic: Annotated[str, typer.Argument(help="annealed, rs, stability, local-entropy or broken.")],
     layers: io.LayersOption = "1",
     format: Annotated[
         str, typer.Option("--format", metavar="FORMAT", help="latex, text or python.")

@@ -29,6 +29,7 @@ from rmtheory.symbolic import (
     stability as paper,
 )
 from rmtheory.symbolic.annealed import COUPLINGS, derive_annealed
+from rmtheory.symbolic.broken import derive_broken
 from rmtheory.symbolic.definitions import (
     Expr,
     J,
@@ -404,6 +405,7 @@ TOPICS: dict[str, Topic] = {
     "rs": Topic(derive_rs, replica.MOST_LAYERS_EXPLICIT),
     "stability": Topic(derive_stability, 2),
     "local-entropy": Topic(derive_local_entropy, 2),
+    "broken": Topic(derive_broken, 2),
 }
 
 
@@ -412,9 +414,10 @@ def derive(topic: str, layers: int | float) -> Derivation:
 
     Parameters
     ----------
-    topic : {"annealed", "rs", "stability", "local-entropy"}
+    topic : {"annealed", "rs", "stability", "local-entropy", "broken"}
         Annealed entropy (any L, and ``math.inf``), replica-symmetric functional (L = 1 ... 4),
-        stability of the saddle q = qhat = 0, or local entropy (both L = 1 or 2).
+        stability of the saddle q = qhat = 0, local entropy, or its functional with an overlap q0
+        between clusters (the last three L = 1 or 2).
     layers : int or math.inf
         Number of layers L.
 

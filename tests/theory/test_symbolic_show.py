@@ -8,16 +8,21 @@ import subprocess
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rmtheory import Chain, InvalidInputError
 from rmtheory.annealed import entropy
+from rmtheory.local_entropies.broken_averages import broken_moments
 from rmtheory.symbolic import FORMATS, TOPICS, Derivation, derive, render
+from rmtheory.symbolic.broken import second_order_matrices, stability_matrix
+from rmtheory.symbolic.local_functional import y
 
 CASES = [
     *(("annealed", layers) for layers in (1, 2, 3, 4, 6, 7, 40, math.inf)),
     *(("rs", layers) for layers in (1, 2, 3, 4)),
     *(("stability", layers) for layers in (1, 2)),
+    *(("broken", layers) for layers in (1, 2)),
 ]
 
 
@@ -160,3 +165,29 @@ def test_topics_and_formats() -> None:
 def test_the_rest_of_the_package_does_not_import_sympy() -> None:
     code = "import sys, rmtheory, rmtheory.annealed; sys.exit('sympy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("chain", [Chain(1, 0.1), Chain(2, 0.05, 0.3)])
+def test_the_module_of_the_broken_functional_agrees_with_its_averages(chain: Chain) -> None:
+    """The derived phi, S_I and S_E at the averages of a coarse rule, q0 > 0."""
+    moments = broken_moments(chain, 0.1, 5.2, 0.14, 0.134, 0.0015, 0)
+    count = chain.finite_layers
+    functions = module("broken", count)
+    at = (moments.q1, moments.y, *([value] * count for value in (0.14, 0.134, 0.0015)))
+    norm, log = moments.log_norm, moments.mean_log
+    assert functions["free_entropy"](*at, norm) == pytest.approx(moments.phi, rel=1e-13)
+    assert functions["internal_entropy"](*at, log) == pytest.approx(moments.internal, rel=1e-12)
+    assert functions["external_entropy"](*at, norm, log) == pytest.approx(
+        moments.external, rel=1e-11
+    )
+
+
+def test_the_replicon_is_the_derived_matrix() -> None:
+    moments = broken_moments(Chain(2, 0.05, 0.3), 0.1, 5.2, 0.14, 0.134, 0.0015, 0)
+    squares = moments.curvatures()
+    values = {y: moments.y}
+    for (a, b), part in zip(((0, 0), (0, 2), (2, 2)), second_order_matrices(2), strict=True):
+        values |= {part[i, j]: squares[a + i, b + j] for i in (0, 1) for j in (0, 1)}
+    matrix = np.array(stability_matrix(2).subs(values).evalf(), dtype=float)
+    least = np.linalg.eigvalsh(0.5 * (matrix + matrix.T))[0]
+    assert moments.replicon() == pytest.approx(least, rel=1e-10)
