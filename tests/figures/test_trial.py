@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 
 from figures.claims import CLAIMS, Claim, Grant, Judged, Relation, Verdict, judge
-from figures.claims.claim import STORED, At, Imagewise, Minus, difference
+from figures.claims.claim import STORED, At, Imagewise, Minus, OnTheseImages, difference
 from figures.cli import run as figures
 from figures.trial import designs
 from figures.trial.evidence import TRIED, Stored, Table
@@ -382,6 +382,26 @@ def test_verdicts_on_paired_accuracies(wrong: int, spread: float, verdict: Verdi
     judged: Judged = judge(claim, data)
     assert judged.verdict is verdict
     assert type(judged.ours).__name__ == "Ours"  # what is published has no images
+
+
+def test_on_the_same_images_only_networks_differ() -> None:
+    right = np.ones((1, 4000))
+    right[:, :400] = 0
+    data = xr.Dataset(
+        {
+            "x": ("who", right.mean(1), {"images": "test"}),
+            "x_error": ("who", [0.01]),
+            "x_spread": ("who", [0.002]),
+            "x_images": (("who", "image"), right),
+        },
+        {"who": ["ours"]},
+    )
+    on_these = OnTheseImages("x", {"who": "ours"})(data)
+    assert on_these is not None
+    assert (on_these.value, on_these.error) == (pytest.approx(0.9), 0.002)
+    drawn = At("x", {"who": "ours"})(data)
+    assert drawn is not None
+    assert drawn.error == pytest.approx(math.hypot(0.002, math.sqrt(0.09 / 4000)))
 
 
 # The design.
