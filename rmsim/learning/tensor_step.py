@@ -16,12 +16,13 @@ and a sign is one operation, :func:`torch.copysign`: sums that begin with an ext
 per call of :meth:`TensorLearner.learn`; nothing is read back within a batch, unless phases stop at
 convergence, which is asked for every 16 sweeps (every sweep on a CPU).
 
-With `compile` a batch is one graph of :func:`torch.compile`, replayed as a CUDA graph on a GPU; if
-phases stop at convergence, a sweep is one graph and the update another.
+With `compile` a batch is one graph of :func:`torch.compile`; if phases stop at convergence, a sweep
+is one graph and the update another.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -149,6 +150,7 @@ class _Chain:
             torch.tensor(values, dtype=state.dtype).to(state.device).view(-1, 1, 1, 1)
             for values in zip(*(each.couplings.chain for each in parameters), strict=True)
         )
+        self._not_tested = self.jd * (not parameters[0].rule.test_jd)
         self.matrix: _Dense | _Rows
         if state.couplings.compressed() is None:
             self.coupled = self.layers > 1
@@ -225,16 +227,17 @@ class _Chain:
         """Return what :meth:`by_layer` was given."""
         return torch.stack(list(parts), 1).flatten(0, 1)
 
-    def tested_field(self, s: torch.Tensor, external: torch.Tensor) -> torch.Tensor:
-        """Return the field that the rule tests."""
+    def against(self, s: torch.Tensor, external: torch.Tensor) -> torch.Tensor:
+        """Return minus the margin s h of the field that the rule tests.
+
+        Without J_D it is J_D - s h of the whole field, for s = +-1: rounded as s (h - J_D s) is.
+        """
         rule = self.parameters[0].rule
         h = self.field(s, external)
         inside, states = h.view(self.shape), s.view(self.shape)
-        if not rule.test_jd:
-            inside.addcmul_(states, self.jd, value=-1)
         if not rule.test_right and self.layers > 1:
             inside[:, :-1].addcmul_(states[:, 1:], self.right, value=-1)
-        return h
+        return torch.addcmul(self._not_tested, states, inside, value=-1)
 
     def shrink_(self, factor: _Numbers) -> None:
         """Multiply the entries that learn."""
@@ -299,6 +302,11 @@ class TensorLearner:
             self._seen_by[name] = None if everywhere else torch.stack(own).unsqueeze(-1)
         self._kappa = {
             name: self._numbers([group(each).kappa for each in parameters])
+            for name, group in _GROUPS.items()
+        }
+        #: Minus margins above these learn by the perceptron rule: margins up to kappa do.
+        self._limits = {
+            name: self._numbers([_below(-group(each).kappa, state.dtype) for each in parameters])
             for name, group in _GROUPS.items()
         }
         self._decay = {
@@ -538,9 +546,8 @@ class TensorLearner:
             external = both if rule.test_labels else field
         else:
             external = both - field if rule.test_labels else torch.zeros_like(field)
-        h = self._chain.tested_field(s, external)
-        margin = (s * h).view(networks, -1, s.shape[-1])
-        flat = s.view(margin.shape)
+        against = self._chain.against(s, external).view(networks, -1, s.shape[-1])
+        flat = s.view(against.shape)
         gates: dict[str, torch.Tensor] = {}
         for name, group in _GROUPS.items():
             if name == "out" or not group(one).eta > 0:
@@ -548,7 +555,7 @@ class TensorLearner:
             if name == "in" and "j" in gates and one.j.kappa == one.w_in.kappa:
                 gates[name] = gates["j"]
             else:
-                gates[name] = flat * self._weight(margin, self._kappa[name])
+                gates[name] = self._gated(flat, against, name)
         if "j" in gates:
             g = gates["j"].view(s.shape)
             pre = g if one.couplings.symmetry == "sym1" else s
@@ -571,16 +578,31 @@ class TensorLearner:
         if one.readout.eta > 0 and self._out.values.shape[1]:
             mask = self._seen_by["a_out"]
             read = flat if mask is None else flat * mask
-            learns = signs * torch.bmm(self._out.values, read) <= self._kappa["out"]
-            self._out.add_(signs * learns, read, rates["out"], False)
+            wrong = torch.addcmul(self._zero, signs, torch.bmm(self._out.values, read), value=-1)
+            weak = _where_above(signs, wrong, self._limits["out"])
+            self._out.add_(weak, read, rates["out"], False)
             if one.readout.decay > 0:
                 self._out.values.mul_(self._decay["out"])
 
-    def _weight(self, margin: torch.Tensor, kappa: _Numbers) -> torch.Tensor:
-        """Return w; of the perceptron rule as booleans, which a product takes as they are."""
+    def _gated(self, s: torch.Tensor, against: torch.Tensor, name: str) -> torch.Tensor:
+        """Return g = s w(margin), given minus the margin."""
         if self._one.rule.kind == "perceptron":
-            return margin <= kappa
-        return weight(self._one, margin, kappa)
+            return _where_above(s, against, self._limits[name])
+        return s * weight(self._one, -against, self._kappa[name])
+
+
+def _where_above(s: torch.Tensor, x: torch.Tensor, limit: _Numbers) -> torch.Tensor:
+    """Return s where x > limit, and 0 elsewhere: one operation if all networks have one limit."""
+    if isinstance(limit, float):
+        chosen: torch.Tensor = torch.ops.aten.threshold_backward(s.expand(x.shape), x, limit)
+        return chosen
+    return s * (x > limit)
+
+
+def _below(number: float, dtype: torch.dtype) -> float:
+    """Return the largest number of this type below `number`."""
+    given = torch.tensor([number, -math.inf], dtype=dtype)
+    return float(torch.nextafter(given[0], given[1]))
 
 
 #: The weights that learn, by the names of their rates, and their settings.

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from rmsim.compiled_loops import compiled, run_parts, shares, thread_count
 from rmsim.dynamics.active import ActiveSet, Index, PerNetwork, Search
 from rmsim.dynamics.flips import add_columns
-from rmsim.tensors import fill_normal_, generator, sign_or_neutral
+from rmsim.tensors import checked_sync_interval, fill_normal_, generator, sign_or_neutral
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 
@@ -244,6 +244,7 @@ def relax(
     drawn on the CPU, where `draw` is, and moved together: the same on every device, for one wait.
     """
     kept = kept_neurons(protocol, s, sweeps, draw)
+    every = checked_sync_interval(s.device)  # a fixed point does not change: asking late is no loss
     for sweep in range(sweeps):
         h = local_field(protocol, j, s, x, right=right)
         if y is not None:
@@ -251,7 +252,7 @@ def relax(
         new = sign_or_neutral(h)
         if kept is not None:
             new = torch.where(kept[sweep] & (s != 0), s, new)
-        elif torch.equal(new, s):
+        elif (sweep + 1) % every == 0 and torch.equal(new, s):
             break
         s = new
     return s
@@ -615,7 +616,8 @@ class _Learning(Search[_Couplings]):
         for k, (count, stream) in enumerate(zip(self.sizes, self.streams, strict=True)):
             order[k, :count] = torch.randperm(count, generator=stream)
             weight[k, :count] = 1.0  # trials with fewer pairs learn nothing in the last batches
-        rows = torch.arange(len(self.sizes))[:, None]
+        order, weight = order.to(j.device), weight.to(j.device)
+        rows = torch.arange(len(self.sizes), device=j.device)[:, None]
         for first in range(0, batches * size, size):
             chosen = order[:, first : first + size]
             learn_batch(
@@ -623,7 +625,7 @@ class _Learning(Search[_Couplings]):
                 j,
                 self.x[rows, chosen],
                 self.y[rows, chosen],
-                weight[:, first : first + size].to(j.device),
+                weight[:, first : first + size],
                 self.streams[0],
             )
 

@@ -181,10 +181,10 @@ def test_a_batch_is_one_graph_of_the_compiler(name: str, monkeypatch: pytest.Mon
 
 #: Operations of a batch, and waits, of protocols with so many sweeps as the presets have.
 _LAUNCHES = {
-    "dense": (33, 0),
-    "sparse": (40, 0),
-    "chain": (57, 0),
-    "masked": (93, 0),
+    "dense": (31, 0),
+    "sparse": (37, 0),
+    "chain": (54, 0),
+    "masked": (91, 0),
 }
 
 
