@@ -249,9 +249,7 @@ def swept(sweeps: Mapping[str, Sweep], context: Context) -> Iterator[dict[str, P
     with context.parts_folder() as folder:
         for name, sweep in sweeps.items():
             follow = partial(_follow, context.progress, before, total)
-            report = run_sweep(
-                sweep, folder / name, context.backend(), on_progress=follow, note=_say
-            )
+            report = run_sweep(sweep, folder / name, context.backend(), progress=follow, note=_say)
             if report.failures:
                 first = report.failures[0]
                 raise NotConvergedError(

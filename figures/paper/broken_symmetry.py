@@ -51,7 +51,7 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
         one_curve,
         [(row["jd"], row["top_d"], points) for row in rows],
         jobs=context.jobs,
-        on_done=lambda count: context.progress(count, len(rows)),
+        progress=lambda count: context.progress(count, len(rows)),
     )
     return xr.concat(curves, "curve", join="exact", combine_attrs="drop_conflicts")
 
@@ -138,5 +138,5 @@ FIGURE = Figure(
     },
     compute=compute,
     plot=plot,
-    earlier=("1-21bcab572929", "1-b7b672e1ad8e"),
+    earlier=("1-21bcab572929", "1-b7b672e1ad8e", "1-d8b7555a5dbf"),
 )

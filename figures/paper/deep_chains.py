@@ -60,7 +60,7 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
             part,
             [(*one, folder) for one in work],
             jobs=context.jobs,
-            on_done=lambda count: context.progress(count, len(work)),
+            progress=lambda count: context.progress(count, len(work)),
         )
     results = {(one[0], one[1]): rows for one, rows in zip(work, solved, strict=True)}
     thresholds = [
@@ -333,5 +333,5 @@ FIGURE = Figure(
     plot=plot,
     version=2,
     core_hours={Scale.PAPER: 0.8},
-    earlier=("2-8274f2c954d8", "2-f9b25074c22f"),
+    earlier=("2-8274f2c954d8", "2-f9b25074c22f", "2-f286918522ed"),
 )

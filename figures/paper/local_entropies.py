@@ -98,7 +98,7 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
             part,
             [(rows[k], dict(parameters), folder) for k in order],
             jobs=context.jobs,
-            on_done=lambda count: context.progress(count, len(rows)),
+            progress=lambda count: context.progress(count, len(rows)),
         )
     parts = [one for _, one in sorted(zip(order, results, strict=True), key=lambda pair: pair[0])]
     padded = [one.pad(point=(0, most - one.sizes["point"])) for one in parts]
@@ -345,7 +345,7 @@ LOCAL_ENTROPIES = Figure(
     plot=plot_entropies,
     version=2,
     data="local_curves",
-    earlier=("2-0390aede6d5a", "2-511d944c30ea"),
+    earlier=("2-0390aede6d5a", "2-511d944c30ea", "2-c23eacb0b589"),
 )
 
 

@@ -57,7 +57,7 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
                 request,
                 folder / "diagram",
                 jobs=context.jobs,
-                on_point=lambda count: context.progress(count, total),
+                progress=lambda count: context.progress(count, total),
             )
     for name, meaning in _MEANING.items():
         data[name].attrs["long_name"] = meaning
@@ -163,5 +163,5 @@ FIGURE = Figure(
     compute=compute,
     plot=plot,
     core_hours={Scale.PAPER: 0.3},
-    earlier=("1-b7b34ce99af2",),
+    earlier=("1-b7b34ce99af2", "1-3bbee3f79f17"),
 )

@@ -330,13 +330,13 @@ def run_from_command(
 
     with if_interrupted(kept), counting(sweep.name, len(sweep.grid), None) as report_progress:
 
-        def follow(progress: Progress) -> None:
+        def follow(state: Progress) -> None:
             nonlocal last
-            last = progress
-            report_progress(progress.done, share=progress.share)
+            last = state
+            report_progress(state.done, share=state.share)
 
         try:
-            report = run_sweep(sweep, directory, backend, on_progress=follow, note=_say)
+            report = run_sweep(sweep, directory, backend, progress=follow, note=_say)
         except OSError as problem:
             raise StorageError(
                 f"{describe(problem)}; {last.done} of {last.asked} points are done and kept in "

@@ -168,8 +168,8 @@ def train_command(
             device=device,
             metrics=training.Metrics(phases=measured),
             compile=compile,
-            follow=display.network,
-            follow_probe=display.probe,
+            progress=display.network,
+            probe_progress=display.probe,
         )
     if encoding is not None:
         encoding.save(Folder(out).labels)

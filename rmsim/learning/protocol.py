@@ -343,15 +343,15 @@ def _learn_part(
     learner.learn(x, y, orders)
 
 
-def _last(steps: Generator[int, None, S], follow: Callable[[int], None] = lambda done: None) -> S:
-    """Go on to the end and return its result; `follow` is called with what is yielded."""
+def _last(steps: Generator[int, None, S], progress: Callable[[int], None] = lambda done: None) -> S:
+    """Go on to the end and return its result; `progress` is called with what is yielded."""
     while True:
         try:
             done = next(steps)
         except StopIteration as end:
             result: S = end.value
             return result
-        follow(done)
+        progress(done)
 
 
 class _Learner(Protocol):
@@ -544,7 +544,7 @@ def run_epochs(
     state: S,
     first: int,
     last: int,
-    follow: Callable[[int, int], None] = lambda epoch, samples: None,
+    progress: Callable[[int, int], None] = lambda epoch, samples: None,
 ) -> Iterator[Epoch[S]]:
     """Learn epoch after epoch, and give the state after each.
 
@@ -556,7 +556,7 @@ def run_epochs(
         What learns, after `first` epochs.
     first, last : int
         Epochs done before, and those done at the end.
-    follow : callable
+    progress : callable
         Called with the epochs done and the samples learnt since.
 
     Examples
@@ -569,7 +569,7 @@ def run_epochs(
     """
     for done in range(first, last):
         started = time.perf_counter()
-        state = _last(learn(state, done), partial(follow, done))
+        state = _last(learn(state, done), partial(progress, done))
         yield Epoch(done + 1, state, time.perf_counter() - started)
 
 

@@ -104,8 +104,8 @@ class Progress:
         return None if speed is None else (self.total - self.samples) / speed
 
 
+#: Called with the progress of the epochs.
 Follow = Callable[[Progress], None]
-
 
 #: Called with the epochs of the probe that are done, and all of them.
 FollowProbe = Callable[[int, int], None]
@@ -154,8 +154,8 @@ def train(
     device: str | torch.device = "auto",
     metrics: Metrics | None = None,
     compile: bool = False,
-    follow: Follow = lambda progress: None,
-    follow_probe: FollowProbe = lambda done, epochs: None,
+    progress: Follow = lambda state: None,
+    probe_progress: FollowProbe = lambda done, epochs: None,
 ) -> Outcome:
     """Train until `epochs` epochs are done in all, then the softmax probe: what `rmsim train` does.
 
@@ -181,7 +181,7 @@ def train(
         How many samples are measured after each epoch.
     compile : bool
         See :func:`rmsim.learning.train_epoch`.
-    follow, follow_probe : callable
+    progress, probe_progress : callable
         Called with the progress, about a hundred times per epoch, and after each epoch of the
         probe.
 
@@ -214,8 +214,8 @@ def train(
         device=device,
         metrics=metrics,
         compile=compile,
-        follow=follow,
-        follow_probe=follow_probe,
+        progress=progress,
+        probe_progress=probe_progress,
     )
     return outcome
 
@@ -240,8 +240,8 @@ def train_many(
     metrics: Metrics | None = None,
     threads: int | None = None,
     compile: bool = False,
-    follow: Follow = lambda progress: None,
-    follow_probe: FollowProbe = lambda done, epochs: None,
+    progress: Follow = lambda state: None,
+    probe_progress: FollowProbe = lambda done, epochs: None,
 ) -> list[Outcome]:
     """Train many networks on the same samples side by side: see :func:`train`.
 
@@ -253,7 +253,7 @@ def train_many(
     ----------
     plans : sequence of Plan or str
         What to train; all of the same data set and the same numbers of samples.
-    data, epochs, probe, device, metrics, follow, follow_probe
+    data, epochs, probe, device, metrics, progress, probe_progress
         As for :func:`train`. Progress counts the samples of one network.
     out : sequence of path, optional
         A folder for each; those that are behind are trained first.
@@ -306,9 +306,9 @@ def train_many(
         kept = "" if out is None else "; the epoch before is kept in {}"
         work = work_of([plan.parameters for plan in chosen])
         run = _Runs(chosen, dataset, folders, choose_device(device, work), metrics)
-        outcomes = run.train(epochs, follow, kept, threads, compile)
+        outcomes = run.train(epochs, progress, kept, threads, compile)
         return [
-            _with_probe(outcome, folder, dataset, epochs, probe, stage, follow_probe)
+            _with_probe(outcome, folder, dataset, epochs, probe, stage, probe_progress)
             for outcome, folder, stage in zip(outcomes, folders, probing, strict=True)
         ]
 
@@ -320,7 +320,7 @@ def _with_probe(
     epochs: int,
     asked: int | None,
     probing: int,
-    follow_probe: FollowProbe,
+    probe_progress: FollowProbe,
 ) -> Outcome:
     """Return the run with its probe of `probing` epochs, trained now if it is due."""
     if not probing:
@@ -330,9 +330,9 @@ def _with_probe(
     due = checkpoint.epoch and (asked is not None or checkpoint.epoch == epochs)
     if not due or (held is not None and held.parameters == parameters):
         return replace(outcome, probe=held)
-    follow_probe(0, probing)
+    probe_progress(0, probing)
     stage = train_probe(
-        folder, checkpoint, dataset, parameters, lambda done: follow_probe(done, probing)
+        folder, checkpoint, dataset, parameters, lambda done: probe_progress(done, probing)
     )
     return replace(outcome, idle=False, probe=stage)
 
@@ -457,7 +457,7 @@ class _Runs:
         self.records: dict[int, list[dict[str, Any]]] = {}
 
     def train(
-        self, epochs: int, follow: Follow, kept: str, threads: int | None, compile: bool
+        self, epochs: int, progress: Follow, kept: str, threads: int | None, compile: bool
     ) -> list[Outcome]:
         """Start or resume all; if one diverges, say what is `kept` where."""
         data, idle = self.data, set()
@@ -473,7 +473,7 @@ class _Runs:
                 self.records[k] = folder.records()
             active = [k for k in self.checkpoints if k not in idle]
             if active:
-                self._train(active, epochs, follow, kept, threads, compile)
+                self._train(active, epochs, progress, kept, threads, compile)
         return [
             Outcome(self.checkpoints[k], tuple(self.records[k]), idle=k in idle)
             for k in range(len(self.plans))
@@ -483,14 +483,14 @@ class _Runs:
         self,
         active: list[int],
         epochs: int,
-        follow: Follow,
+        progress: Follow,
         kept: str,
         threads: int | None,
         compile: bool,
     ) -> None:
         samples = self.data.train.inputs, self.data.train.labels
         done = sorted({self.checkpoints[k].epoch for k in active})
-        session = _Session(done[0], epochs, len(self.data.train), follow)
+        session = _Session(done[0], epochs, len(self.data.train), progress)
         session.report(done[0], 0, self.records[active[0]][-1])
 
         def report(epoch: int, learnt: int) -> None:
@@ -621,15 +621,15 @@ def _store(folder: Folder, checkpoint: Checkpoint, record: dict[str, Any]) -> No
 class _Session:
     """Counts samples and seconds of a session."""
 
-    def __init__(self, first: int, epochs: int, samples: int, follow: Follow) -> None:
-        self.first, self.epochs, self.samples, self.follow = first, epochs, samples, follow
+    def __init__(self, first: int, epochs: int, samples: int, progress: Follow) -> None:
+        self.first, self.epochs, self.samples, self.progress = first, epochs, samples, progress
         self.started = time.perf_counter()
 
     def report(self, epoch: int, done: int, record: dict[str, Any]) -> None:
         learnt = (epoch - self.first) * self.samples + done
         total = max(0, self.epochs - self.first) * self.samples
         seconds = time.perf_counter() - self.started
-        self.follow(Progress(epoch, self.epochs, learnt, total, seconds, record))
+        self.progress(Progress(epoch, self.epochs, learnt, total, seconds, record))
 
 
 # Metrics after every epoch.

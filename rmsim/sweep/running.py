@@ -287,7 +287,7 @@ def run_sweep(
     directory: str | os.PathLike[str],
     backend: Backend | None = None,
     *,
-    on_progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[Progress], None] | None = None,
     note: Note | None = None,
     show: bool = False,
 ) -> Report:
@@ -303,7 +303,7 @@ def run_sweep(
         Results directory, made if needed.
     backend : Backend, optional
         Where to compute; processes on all cores if not given.
-    on_progress : callable, optional
+    progress : callable, optional
         Called with the progress of the run, first with what was there before.
     note : callable, optional
         Called with a sentence about a damaged file or a problem of a cluster.
@@ -337,18 +337,18 @@ def run_sweep(
     chosen = backend or Local()
     if not show:
         with results.claimed(sweep):
-            return _run(sweep, results, chosen, on_progress, note or _say_nothing)
+            return _run(sweep, results, chosen, progress, note or _say_nothing)
     last, begun = Progress(0, len(sweep.grid), 0.0), time.perf_counter()
     kept: int | None = None
 
     with counting(sweep.name, len(sweep.grid), None) as bar:
 
-        def follow(progress: Progress) -> None:
+        def follow(state: Progress) -> None:
             nonlocal last, kept
-            last, kept = progress, progress.done if kept is None else kept
-            bar(progress.done, share=progress.share)
-            if on_progress is not None:
-                on_progress(progress)
+            last, kept = state, state.done if kept is None else kept
+            bar(state.done, share=state.share)
+            if progress is not None:
+                progress(state)
 
         try:
             with results.claimed(sweep):
@@ -371,7 +371,7 @@ def _run(
     sweep: Sweep,
     results: Directory,
     backend: Backend,
-    on_progress: Callable[[Progress], None] | None,
+    progress: Callable[[Progress], None] | None,
     note: Note,
 ) -> Report:
     """Compute what is missing of `sweep` in a directory that is its own."""
@@ -387,9 +387,9 @@ def _run(
     failures: list[PointFailure] = []
 
     def report_progress() -> None:
-        if on_progress is not None:
+        if progress is not None:
             done = kept + computed + len(failures)
-            on_progress(Progress(done, len(tasks), 1.0 - left / work))
+            progress(Progress(done, len(tasks), 1.0 - left / work))
 
     report_progress()
     if missing:

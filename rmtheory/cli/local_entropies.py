@@ -287,7 +287,7 @@ def curve(
         counting(f"{chain}", count, None) as progress,
     ):
         try:
-            result = stored_curve(request, target, on_begin=progress, on_point=progress, note=_say)
+            result = stored_curve(request, target, progress=progress, note=_say)
         except CurveStoppedError as stopped:
             kept = f"{counted(stopped.solved.sizes['d'], 'point')} of {count} are in {target}"
             raise NotConvergedError(f"{stopped}; {kept}") from stopped
@@ -483,9 +483,7 @@ def phase_diagram(
         ),
         counting("phase diagram", total, None) as count,
     ):
-        diagram = stored_phase_diagram(
-            request, target, jobs=workers, on_begin=count, on_point=count, note=_say
-        )
+        diagram = stored_phase_diagram(request, target, jobs=workers, progress=count, note=_say)
     if not diagram.computed:
         _say(f"{target} holds this diagram already, nothing is computed")
     if plot is not None:

@@ -383,7 +383,7 @@ def compute(folder: Path, *, jobs: int = 1, on_part: Callable[[int], None] | Non
             _part,
             [(*one, folder) for one in work],
             jobs=jobs,
-            on_done=lambda count: report(done + count),
+            progress=lambda count: report(done + count),
         )
 
 

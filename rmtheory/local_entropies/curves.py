@@ -60,7 +60,7 @@ def curve(
     chain: Chain,
     distances: Sequence[float],
     *,
-    on_point: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] | None = None,
     known: Sequence[YStar] = (),
     on_solved: Callable[[YStar], None] | None = None,
 ) -> xr.Dataset:
@@ -72,7 +72,7 @@ def curve(
         Any number of layers, J_D >= 0.
     distances : sequence of float
         Distances in (0, 1/2), in any order.
-    on_point : callable, optional
+    progress : callable, optional
         Called with the number of points solved so far.
     known : sequence of YStar, optional
         Points solved earlier, which are not solved again.
@@ -126,8 +126,8 @@ def curve(
             raise CurveStoppedError(str(problem), as_dataset(chain, points)) from problem
         if on_solved is not None:
             on_solved(points[-1])
-        if on_point is not None:
-            on_point(len(points))
+        if progress is not None:
+            progress(len(points))
     return as_dataset(chain, points)
 
 
@@ -486,8 +486,7 @@ def stored_curve(
     request: CurveRequest,
     target: Path,
     *,
-    on_begin: Callable[[int], None] | None = None,
-    on_point: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] | None = None,
     note: Callable[[str], None] | None = None,
 ) -> netcdf.Stored:
     """Return the curve in the netCDF file `target`, computed and stored there if need be.
@@ -498,10 +497,8 @@ def stored_curve(
         The chain and its distances.
     target : Path
         The file; another content of it is replaced once the curve is done.
-    on_begin : callable, optional
-        Called with the number of points that are there, if any has to be computed.
-    on_point : callable, optional
-        Called with the number of points solved so far.
+    progress : callable, optional
+        Called with the number of points solved so far, first with those that are there already.
     note : callable, optional
         Called with a sentence about what is there already.
 
@@ -522,11 +519,11 @@ def stored_curve(
         done = finished_points(request, target)
         if done:
             tell(f"{len(done)} of {request.points} points are there already, in {store.path}")
-        if on_begin is not None:
-            on_begin(len(done))
+        if progress is not None:
+            progress(len(done))
         try:
             data = curve(
-                request.chain, request.distances, on_point=on_point, known=done, on_solved=keep
+                request.chain, request.distances, progress=progress, known=done, on_solved=keep
             )
         except CurveStoppedError as stopped:
             save(stopped.solved, request.parameters(complete=False))

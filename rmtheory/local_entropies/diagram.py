@@ -188,7 +188,7 @@ def phase_diagram(
     *,
     out: str | os.PathLike[str] | None = None,
     jobs: int = 1,
-    on_point: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> xr.Dataset:
     r"""Compute the boundaries of the representation manifold and of the gap in J_D and lambda.
 
@@ -208,7 +208,7 @@ def phase_diagram(
         on. Without it nothing is kept but what is returned.
     jobs : int
         Processes.
-    on_point : callable, optional
+    progress : callable, optional
         Called with the number of points finished so far.
 
     Returns
@@ -233,9 +233,9 @@ def phase_diagram(
         checks.layers(layers),
     )
     if out is not None:
-        return stored_phase_diagram(request, Path(out), jobs=jobs, on_point=on_point).data
+        return stored_phase_diagram(request, Path(out), jobs=jobs, progress=progress).data
     with tempfile.TemporaryDirectory() as place:
-        return compute_phase_diagram(request, Path(place, "points"), jobs=jobs, on_point=on_point)
+        return compute_phase_diagram(request, Path(place, "points"), jobs=jobs, progress=progress)
 
 
 def compute_phase_diagram(
@@ -243,7 +243,7 @@ def compute_phase_diagram(
     parts: Path,
     *,
     jobs: int = 1,
-    on_point: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> xr.Dataset:
     """Compute both boundaries, keeping every finished point in the folder `parts`.
 
@@ -256,7 +256,7 @@ def compute_phase_diagram(
         runs may be at work in it: at worst they compute a point twice, with the same numbers.
     jobs : int
         Processes.
-    on_point : callable, optional
+    progress : callable, optional
         Called with the number of points finished so far.
 
     Raises
@@ -268,7 +268,7 @@ def compute_phase_diagram(
     checks.integer("jobs", jobs, 1)
     store = RunStore(parts, _STAMP, _FILES)
     with store.at_work(lambda lock: _claim(request, store), shared=True):
-        return _boundaries(request, parts, jobs, on_point or _silent)
+        return _boundaries(request, parts, jobs, progress or _silent)
 
 
 def stored_phase_diagram(
@@ -276,8 +276,7 @@ def stored_phase_diagram(
     target: Path,
     *,
     jobs: int = 1,
-    on_begin: Callable[[int], None] | None = None,
-    on_point: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] | None = None,
     note: Callable[[str], None] | None = None,
 ) -> netcdf.Stored:
     """Return the diagram in the netCDF file `target`, computed and stored there if need be.
@@ -293,10 +292,8 @@ def stored_phase_diagram(
         The file; another content of it is replaced once the diagram is done.
     jobs : int
         Processes.
-    on_begin : callable, optional
-        Called with the number of points that are there, if any has to be computed.
-    on_point : callable, optional
-        Called with the number of points finished so far.
+    progress : callable, optional
+        Called with the number of points finished so far, first with those that are there already.
     note : callable, optional
         Called with a sentence about what is there already.
 
@@ -319,9 +316,9 @@ def stored_phase_diagram(
             tell(
                 f"{counted(total - done, 'point')} to compute, about {time_left} on a free machine"
             )
-        if on_begin is not None:
-            on_begin(done)
-        data = _boundaries(request, store.path, jobs, on_point or _silent)
+        if progress is not None:
+            progress(done)
+        data = _boundaries(request, store.path, jobs, progress or _silent)
         return save(data, request.parameters())
 
     def claim(_lock: Lock) -> None:
@@ -333,7 +330,7 @@ def stored_phase_diagram(
 
 
 def _boundaries(
-    request: Request, parts: Path, jobs: int, report: Callable[[int], None]
+    request: Request, parts: Path, jobs: int, progress: Callable[[int], None]
 ) -> xr.Dataset:
     """Compute the points that are missing in `parts`, and gather all."""
     segments = [
@@ -343,10 +340,10 @@ def _boundaries(
     ]
     if jobs == 1:
         for kind, angles in segments:
-            _segment(kind, angles, request, parts, report)
+            _segment(kind, angles, request, parts, progress)
     else:
         work = [(kind, angles, request, parts, _silent) for kind, angles in segments]
-        in_order(_segment, work, jobs=jobs, on_wait=lambda: report(finished(request, parts)))
+        in_order(_segment, work, jobs=jobs, on_wait=lambda: progress(finished(request, parts)))
     return collect(request, parts)
 
 
@@ -394,7 +391,7 @@ def _segment(
     angles: list[float],
     request: Request,
     parts: Path,
-    report: Callable[[int], None],
+    progress: Callable[[int], None],
 ) -> None:
     """Walk along a boundary, skipping the points that are already there."""
     neighbour: BoundaryPoint | None = None
@@ -404,7 +401,7 @@ def _segment(
             point = boundary_point(kind, theta, request, neighbour)
             write_text(_path(kind, theta, parts), json.dumps(asdict(point), indent=1))
         neighbour = point
-        report(finished(request, parts))
+        progress(finished(request, parts))
 
 
 def _silent(_count: int) -> None:

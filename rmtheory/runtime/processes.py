@@ -157,13 +157,13 @@ def in_order(
     *,
     jobs: int,
     threads: int = 1,
-    on_done: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] | None = None,
     on_wait: Callable[[], None] | None = None,
 ) -> list[T]:
     """Return ``function(*a)`` for all `arguments`, in their order; the first failure is raised.
 
-    The failure carries a note that says which arguments it belongs to. `on_done` is called with the
-    number of those finished.
+    The failure carries a note that says which arguments it belongs to. `progress` is called with
+    the number of those finished.
     """
     work = list(arguments)
     values: dict[int, T] = {}
@@ -175,8 +175,8 @@ def in_order(
                     outcome.error.add_note(outcome.details)
                 raise outcome.error
             values[outcome.index] = outcome.result()
-            if on_done is not None:
-                on_done(len(values))
+            if progress is not None:
+                progress(len(values))
     return [values[index] for index in range(len(work))]
 
 

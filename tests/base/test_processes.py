@@ -76,7 +76,7 @@ def test_environments_are_dealt_out_in_turn(
 
 def test_results_come_in_order_and_are_counted() -> None:
     counts: list[int] = []
-    assert in_order(math.sqrt, [(x * x,) for x in range(6)], jobs=2, on_done=counts.append) == [
+    assert in_order(math.sqrt, [(x * x,) for x in range(6)], jobs=2, progress=counts.append) == [
         *range(6)
     ]
     assert counts == [1, 2, 3, 4, 5, 6]

@@ -39,7 +39,7 @@ def test_the_trainer_is_the_functional_core(preset: str, tmp_path: Path) -> None
 
 def test_the_log_says_what_was_measured(tmp_path: Path) -> None:
     told: list[Progress] = []
-    outcome = trained(tmp_path, 2, follow=told.append)
+    outcome = trained(tmp_path, 2, progress=told.append)
     lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
     checksums = [line.pop("sha256") for line in lines]
     assert len({*checksums}) == 3
@@ -73,7 +73,7 @@ def test_more_epochs_continue_and_fewer_change_nothing(tmp_path: Path) -> None:
     before = contents(tmp_path / "steps")
     for fewer in (2, 3, 0):  # more is there already
         told: list[Progress] = []
-        again = trained(tmp_path / "steps", fewer, follow=told.append)
+        again = trained(tmp_path / "steps", fewer, progress=told.append)
         assert again.idle
         assert not told
         assert same(again.state, whole.state)
@@ -217,7 +217,12 @@ def test_with_and_without_a_folder_the_same_network_and_probe(tmp_path: Path) ->
     settings: dict[str, Any] = {"device": "cpu", "metrics": METRICS}
     reported: list[tuple[int, int]] = []
     kept = train(
-        wanted, DATA, 1, out=tmp_path, follow_probe=lambda *done: reported.append(done), **settings
+        wanted,
+        DATA,
+        1,
+        out=tmp_path,
+        probe_progress=lambda *done: reported.append(done),
+        **settings,
     )
     bare = train(wanted, DATA, 1, **settings)
     assert same(kept.state, bare.state)
@@ -228,7 +233,7 @@ def test_with_and_without_a_folder_the_same_network_and_probe(tmp_path: Path) ->
     summary = kept.summary()
     assert summary["probe_test_accuracy"] == kept.probe.accuracies["test_accuracy"]
     assert evaluate(tmp_path, DATA, device="cpu") == evaluate(bare, DATA)
-    again = train(wanted, DATA, 1, out=tmp_path, follow_probe=_never, **settings)
+    again = train(wanted, DATA, 1, out=tmp_path, probe_progress=_never, **settings)
     assert again.idle
     assert again.summary()["probe_test_accuracy"] == summary["probe_test_accuracy"]
     with pytest.raises(

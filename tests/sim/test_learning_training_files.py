@@ -192,4 +192,4 @@ def test_two_runs_in_one_folder(tmp_path: Path) -> None:
         with pytest.raises(InvalidInputError, match="no other run"):
             trained(tmp_path, 1)
 
-    trained(tmp_path, 0, follow=intrude)
+    trained(tmp_path, 0, progress=intrude)

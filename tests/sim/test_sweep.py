@@ -76,7 +76,7 @@ def test_longest_first_and_paired_seeds(tmp_path: Path) -> None:
         cost=lambda point: 2 * point["x"] + point["y"],
     )
     shares: list[float] = []
-    run_sweep(paired, tmp_path / "out", Serial(), on_progress=lambda p: shares.append(p.share))
+    run_sweep(paired, tmp_path / "out", Serial(), progress=lambda p: shares.append(p.share))
     order = [line.split()[:2] for line in (tmp_path / "log").read_text().splitlines()]
     assert [x for x, _ in order] == ["3", "3", "2", "2", "1", "1", "0", "0"]
     assert shares[0] == 0

@@ -116,7 +116,7 @@ def test_killing_a_worker_in_mid_run_loses_nothing(tmp_path: Path) -> None:
                 killed.append(one.pid)
                 (tmp_path / "gate").touch()
 
-        report = run_sweep(_sweep(tmp_path), tmp_path / "out", Dask(address), on_progress=kill_one)
+        report = run_sweep(_sweep(tmp_path), tmp_path / "out", Dask(address), progress=kill_one)
     assert killed
     assert (report.asked, report.computed, report.failures) == (10, 10, ())
     counts = evaluated(log)

@@ -38,7 +38,7 @@ CORE = Chain(1, 0.1)
 def test_a_curve_is_its_points() -> None:
     distances = [0.3, 0.003, 0.05]
     counts: list[int] = []
-    data = curve(CORE, distances, on_point=counts.append)
+    data = curve(CORE, distances, progress=counts.append)
     assert counts == [1, 2, 3]
     assert data.d.values.tolist() == sorted(distances)
     for d in distances:

@@ -197,7 +197,7 @@ def test_rays(tmp_path: Path) -> None:
 def test_the_phase_diagram(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     near_the_axis(monkeypatch)
     request, counts = Request(3, 1e-2), []
-    whole = compute_phase_diagram(request, tmp_path / "a", on_point=counts.append)
+    whole = compute_phase_diagram(request, tmp_path / "a", progress=counts.append)
     assert counts == [1, 2, 3, 4, 5, 6]
     # On the J_D axis the pair code must find what the core code finds.
     for kind, core in (("rm", CORE_RM), ("gap", CORE_GAP)):
@@ -217,7 +217,7 @@ def test_the_phase_diagram(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     kept = {path: path.stat().st_mtime_ns for path in parts if path.exists()}
     assert len(kept) == 4
     counts.clear()
-    again = compute_phase_diagram(request, tmp_path / "b", jobs=2, on_point=counts.append)
+    again = compute_phase_diagram(request, tmp_path / "b", jobs=2, progress=counts.append)
     assert counts[-1] == 6
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     for name in whole.data_vars:

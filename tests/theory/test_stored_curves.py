@@ -23,25 +23,22 @@ REQUEST = CurveRequest(Chain(1, 0.1), 0.02, 0.3, 5)
 
 
 def interrupt(after: int) -> object:
-    def on_point(count: int) -> None:
+    def progress(count: int) -> None:
         if count == after:
             raise KeyboardInterrupt
 
-    return on_point
+    return progress
 
 
 def test_an_interrupted_curve_goes_on(tmp_path: Path) -> None:
-    target, begun, counts = tmp_path / "a.nc", [], []
+    target, counts = tmp_path / "a.nc", []
     with pytest.raises(KeyboardInterrupt):
-        stored_curve(REQUEST, target, on_point=interrupt(2))  # type: ignore[arg-type]
+        stored_curve(REQUEST, target, progress=interrupt(2))  # type: ignore[arg-type]
     assert not target.exists()
     assert [point.d for point in finished_points(REQUEST, target)] == REQUEST.distances[3:]
     notes: list[str] = []
-    found = stored_curve(
-        REQUEST, target, on_begin=begun.append, on_point=counts.append, note=notes.append
-    )
-    assert begun == [2]
-    assert counts == [3, 4, 5]
+    found = stored_curve(REQUEST, target, progress=counts.append, note=notes.append)
+    assert counts == [2, 3, 4, 5]
     assert "2 of 5 points are there already" in notes[0]
     assert not parts_of(target).exists()
     # The same numbers as in one go, within their errors.
@@ -50,13 +47,13 @@ def test_an_interrupted_curve_goes_on(tmp_path: Path) -> None:
         apart = np.abs(found.data[name] - whole[name])
         assert np.all(apart <= found.data[f"{name}_error"] + whole[f"{name}_error"]), name
     # It is there now.
-    assert not stored_curve(REQUEST, target, on_point=interrupt(1)).computed  # type: ignore[arg-type]
+    assert not stored_curve(REQUEST, target, progress=interrupt(1)).computed  # type: ignore[arg-type]
 
 
 def test_points_of_another_curve_are_not_lost(tmp_path: Path) -> None:
     target = tmp_path / "a.nc"
     with pytest.raises(KeyboardInterrupt):
-        stored_curve(REQUEST, target, on_point=interrupt(1))  # type: ignore[arg-type]
+        stored_curve(REQUEST, target, progress=interrupt(1))  # type: ignore[arg-type]
     other = CurveRequest(Chain(1, 0.2), 0.02, 0.3, 5)
     with pytest.raises(InvalidInputError, match="keeps points of another curve"):
         stored_curve(other, target)
@@ -75,7 +72,7 @@ def test_the_command_line(
     real = curves.curve
 
     def stopped(*arguments: object, **options: object) -> object:
-        options["on_point"] = interrupt(1)
+        options["progress"] = interrupt(1)
         return real(*arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(curves, "curve", stopped)
