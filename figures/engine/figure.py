@@ -510,6 +510,25 @@ def partial_results(folder: Path, key: str) -> Iterator[Path]:
         _discard(store, lock)
 
 
+def kept_rows(
+    folder: Path, name: str, solve: Callable[[], list[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """Return the rows `name` among the partial results in `folder`; solve for them if need be.
+
+    A file that was cut off or altered is computed again.
+    """
+    store = RunStore(folder)
+    try:
+        rows = store.load(f"{name}.json").get("rows")
+        if isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows):
+            return rows
+    except (FileNotFoundError, UnreadableDataError):
+        pass
+    rows = solve()
+    store.save(f"{name}.json", {"rows": rows})
+    return rows
+
+
 def discard_finished(folder: Path, key: str, data: Path) -> None:
     """Remove partial results of a run that was killed after it had stored the file `data`.
 

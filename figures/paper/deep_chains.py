@@ -5,7 +5,6 @@ Thresholds and curves of chains of three layers or more, computed in parallel an
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 from scipy.interpolate import PchipInterpolator
 
-from figures.engine.figure import Context, Figure, Parameters, Scale
+from figures.engine.figure import Context, Figure, Parameters, Scale, kept_rows
 from figures.engine.plotting import (
     label_axes,
     number,
@@ -26,15 +25,12 @@ from figures.engine.plotting import (
 )
 from figures.paper.local_entropies import Values, smooth
 from rmtheory.base.chain import Chain
-from rmtheory.base.errors import UnreadableDataError
 from rmtheory.local_entropies.diagram import BoundaryPoint, Request, boundary_point
 from rmtheory.local_entropies.points import ystar
 from rmtheory.local_entropies.solve import CurveTracker, functional
 from rmtheory.local_entropies.thresholds import critical_coupling
-from rmtheory.runtime.files import write_text
 from rmtheory.runtime.processes import in_order
 from rmtheory.runtime.provenance import parameters_hash
-from rmtheory.runtime.untrusted import read_json
 
 #: One piece of work: what it is, the number of layers as text, and its numbers.
 Work = tuple[str, str, dict[str, Any]]
@@ -89,26 +85,8 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
 
 def part(what: str, layers: str, numbers: dict[str, Any], folder: Path) -> list[dict[str, float]]:
     """Return one piece of work, from `folder` if it is there, and leave it there."""
-    path = folder / f"{what}-{layers}-{parameters_hash(numbers)[:12]}.json"
-    try:
-        return _rows(read_json(path, constants=True))
-    except (FileNotFoundError, UnreadableDataError, ValueError):
-        pass
-    rows = _KINDS[what](float(layers), **numbers)
-    write_text(path, json.dumps(rows))
-    return rows
-
-
-def _rows(stored: Any) -> list[dict[str, float]]:
-    """Return stored rows; raise ValueError unless all of them are numbers by the same names."""
-    if not isinstance(stored, list) or not stored or not isinstance(stored[0], dict):
-        raise ValueError("no rows")
-    for row in stored:
-        if not isinstance(row, dict) or row.keys() != stored[0].keys():
-            raise ValueError("rows of different names")
-        if not all(isinstance(value, (int, float)) for value in row.values()):
-            raise ValueError("a row that holds no number")
-    return stored
+    name = f"{what}-{layers}-{parameters_hash(numbers)[:12]}"
+    return kept_rows(folder, name, lambda: _KINDS[what](float(layers), **numbers))
 
 
 def boundary(layers: float, rays: int, width: float, first: int) -> list[dict[str, float]]:

@@ -6,7 +6,6 @@ where the network freezes, measured thresholds where searches begin to succeed.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 from matplotlib.lines import Line2D
 
-from figures.engine.figure import Context, Figure, Parameters, Scale, swept
+from figures.engine.figure import Context, Figure, Parameters, Scale, kept_rows, swept
 from figures.engine.plotting import DOUBLE, label_axes, number, plain_ticks
 from figures.paper.deep_chains import between
 from figures.paper.local_entropies import Values
@@ -26,7 +25,6 @@ from figures.paper.thresholds import sweep_over
 from rmtheory.dynamics.freezing import freezing_point
 from rmtheory.local_entropies.boundaries import KINDS
 from rmtheory.local_entropies.diagram import BoundaryPoint, Request, boundary_point
-from rmtheory.runtime.files import write_text
 from rmtheory.runtime.provenance import parameters_hash
 from rmtheory.runtime.untrusted import read_json
 
@@ -98,11 +96,8 @@ def _solved(parameters: Parameters, context: Context) -> dict[str, list[Row]]:
 
 def _kept(folder: Path, solve: Any, *args: Any, **settings: Any) -> list[Row]:
     """Return rows from `folder` if they are there; solve for them and leave them there."""
-    path = folder / f"{solve.__name__}-{parameters_hash({'args': args, **settings})[:12]}.json"
-    if not path.exists():
-        write_text(path, json.dumps(solve(*args, **settings)))
-    rows: list[Row] = read_json(path)
-    return rows
+    name = f"{solve.__name__}-{parameters_hash({'args': args, **settings})[:12]}"
+    return kept_rows(folder, name, lambda: solve(*args, **settings))
 
 
 def _boundary(layers: int | str, kind: Any, rays: int, width: float) -> list[Row]:
