@@ -7,6 +7,7 @@ imported (class bodies, tables, decorators) is left out: nobody reads it to foll
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 import threading
 from collections.abc import Callable
@@ -53,6 +54,13 @@ def files_run(call: Callable[[], Any]) -> list[str]:
 def own(files: list[str]) -> list[str]:
     """Return `files` without those that all commands have in common."""
     return [name for name in files if not name.startswith(COMMON)]
+
+
+def listed(heading: str) -> set[str]:
+    """Return the files that the page of the architecture lists below a heading."""
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    section = page.split(f"### `{heading}")[1].split("\n#")[0]
+    return set(re.findall(r"`((?:rmtheory|rmsim|figures)/[\w/]+\.py)`", section))
 
 
 if __name__ == "__main__":

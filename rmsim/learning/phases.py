@@ -29,7 +29,7 @@ import torch
 from rmsim.compiled_loops import compiled, compiled_part, run_parts, shares, thread_count
 from rmsim.couplings import PlasticCouplings
 from rmsim.dynamics.flips import add_columns
-from rmsim.dynamics.sweeps import STREAM, fill_mask, mask_keys, synchronous
+from rmsim.dynamics.sweeps import STREAM, fill_mask, mask_keys
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.state import State
 from rmsim.tensors import checked_sync_interval, is_up, sign
@@ -268,7 +268,8 @@ def relax(
 
 def is_fixed(couplings: PlasticCouplings, s: torch.Tensor, field: torch.Tensor) -> torch.Tensor:
     """Return which states `s` agree with their full field, mask or no mask."""
-    return _agree(synchronous(couplings, s.unsqueeze(0), field.unsqueeze(0)), s.unsqueeze(0))
+    states = s.unsqueeze(0)
+    return _agree(sign(couplings.field(states, field.unsqueeze(0))), states)
 
 
 def _agree(one: torch.Tensor, two: torch.Tensor) -> torch.Tensor:

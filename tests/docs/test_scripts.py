@@ -1,0 +1,35 @@
+"""The scripts of the docs run: each is imported, and measures something small."""
+
+import importlib
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import performance
+import pytest
+
+SCRIPTS = sorted(path.stem for path in Path(performance.__file__).parent.glob("*.py"))
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_every_script_can_be_imported(script: str) -> None:
+    assert importlib.import_module(script).__doc__
+
+
+@pytest.mark.parametrize(
+    ("measured", "columns"),
+    [
+        (lambda: performance.training(20), 5),
+        (lambda: performance.relaxation(20), 4),
+        (lambda: performance.hetero_association(2, 16), 4),
+    ],
+    ids=["training", "relaxation", "hetero_association"],
+)
+def test_performance_measures_small_networks(
+    measured: Callable[[], list[str]], columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_turn = performance.in_turn
+    monkeypatch.setattr(performance, "in_turn", lambda *works, rounds: in_turn(*works, rounds=0))
+    row = [float(cell) for cell in measured()]
+    assert len(row) == columns
+    assert all(math.isfinite(number) and number > 0 for number in row[-2:])
