@@ -465,3 +465,41 @@ def crossover_between(cpu: Speed, gpu: Speed, threads: int = 1) -> float:
     if gpu.rate <= cpu.rate:
         return math.inf
     return gpu.launch * cpu.rate / (1 - cpu.rate / gpu.rate) / threads
+
+
+def largest(values: torch.Tensor) -> float:
+    """Return the largest size of a number in `values`; nan if one is nan, 0 if there is none.
+
+    Examples
+    --------
+    >>> largest(torch.tensor([1.0, -3.0])), largest(torch.tensor([]))
+    (3.0, 0.0)
+    """
+    return largest_of([values])[0]
+
+
+def largest_of(tensors: Sequence[torch.Tensor]) -> list[float]:
+    """Return :func:`largest` of each tensor, read from a GPU at once."""
+    return [
+        math.nan if math.isnan(low) else max(abs(low), abs(high)) for low, high in ends_of(tensors)
+    ]
+
+
+def ends_of(tensors: Sequence[torch.Tensor]) -> list[tuple[float, float]]:
+    """Return the least and the largest number of each tensor; 0 if there is none.
+
+    A GPU has to finish its work for each copy: all ends are copied at once.
+    """
+    ends = [(0.0, 0.0)] * len(tensors)
+    waiting: dict[torch.device, dict[int, torch.Tensor]] = {}
+    for index, values in enumerate(tensors):
+        if values.dtype == torch.bool:
+            ends[index] = (0.0, 1.0)
+        elif values.numel():
+            pair = torch.stack(torch.aminmax(values)).to(torch.float64)
+            waiting.setdefault(values.device, {})[index] = pair
+    for pairs in waiting.values():
+        read = torch.stack([*pairs.values()]).tolist()
+        for index, (low, high) in zip(pairs, read, strict=True):
+            ends[index] = (low, high)
+    return ends

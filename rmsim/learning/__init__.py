@@ -74,8 +74,6 @@ if TYPE_CHECKING:
     )
     from rmsim.learning.protocol import (
         Measurement,
-        QuantileErrors,
-        Quantiles,
         accuracy,
         batch_step,
         epoch_order,
@@ -111,12 +109,14 @@ if TYPE_CHECKING:
         train,
         train_many,
     )
+    from rmtheory.base.statistics import QuantileErrors, Quantiles
 else:
     from rmtheory.base.lazy import lazy_exports
 
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
+            "rmtheory.base.statistics": ["QuantileErrors", "Quantiles"],
             ".baselines": [
                 "BaselinePreset",
                 "Matched",
@@ -153,8 +153,6 @@ else:
             ],
             ".protocol": [
                 "Measurement",
-                "QuantileErrors",
-                "Quantiles",
                 "accuracy",
                 "batch_step",
                 "epoch_order",

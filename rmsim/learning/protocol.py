@@ -27,7 +27,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-import numpy as np
 import torch
 
 from rmsim.compiled_loops import shares, side_by_side
@@ -70,7 +69,7 @@ from rmsim.learning.tensor_step import TensorLearner, structure
 from rmsim.tensors import generator
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
-from rmtheory.base.statistics import quantile_error, standard_error
+from rmtheory.base.statistics import QuantileErrors, Quantiles, standard_error
 
 S = TypeVar("S")
 
@@ -628,69 +627,6 @@ def learning_of_many(
         return train_many_in_parts(parameters, states, x, y, orders, **options)
 
     return learn
-
-
-_LEVELS = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
-
-
-@dataclass(frozen=True)
-class Quantiles:
-    """Median, quartiles and 5-95 % range over the samples."""
-
-    median: float
-    q25: float
-    q75: float
-    q05: float
-    q95: float
-
-    @classmethod
-    def of(cls, values: torch.Tensor) -> Quantiles:
-        """Return the quantiles of `values`.
-
-        Examples
-        --------
-        >>> Quantiles.of(torch.arange(101.0)).q25
-        25.0
-        """
-        samples = values.flatten().double().cpu().numpy()
-        return cls(**{name: float(np.quantile(samples, p)) for name, p in _LEVELS.items()})
-
-
-@dataclass(frozen=True)
-class QuantileErrors:
-    """Errors of :class:`Quantiles`; None where there are too few samples."""
-
-    median: float | None
-    q25: float | None
-    q75: float | None
-    q05: float | None
-    q95: float | None
-
-    @classmethod
-    def of(cls, values: torch.Tensor, resolution: float = 0.0) -> QuantileErrors:
-        r"""Return the error of each quantile of independent `values`.
-
-        That of :func:`rmtheory.base.statistics.quantile_error`, with the `resolution`, half a step
-        of the values, in quadrature. Where no value of so few bounds the quantile, its error is not
-        known.
-
-        Examples
-        --------
-        >>> round(QuantileErrors.of(torch.arange(10001.0)).median)  # sqrt(10001)/2
-        50
-        >>> QuantileErrors.of(torch.ones(10), resolution=0.5)
-        QuantileErrors(median=0.5, q25=0.5, q75=0.5, q05=None, q95=None)
-        """
-        errors: dict[str, float | None] = {}
-        samples = values.flatten().cpu().numpy()
-        for name, level in _LEVELS.items():
-            error = float(
-                quantile_error(
-                    samples, level, resolution=resolution, floor="quadrature", unbounded="nan"
-                )
-            )
-            errors[name] = None if math.isnan(error) else error
-        return cls(**errors)
 
 
 def _sweeps_error(values: torch.Tensor, until_convergence: bool) -> float | None:

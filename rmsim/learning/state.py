@@ -39,7 +39,7 @@ from rmsim.couplings import (
 from rmsim.couplings.rows import CompressedRows, PaddedRows, compressed, rows_of_entries
 from rmsim.learning.parameters import CouplingParameters, Layers, Parameters
 from rmsim.network import Network
-from rmsim.tensors import checked_seed, fill_normal_, generator
+from rmsim.tensors import checked_seed, ends_of, fill_normal_, generator, largest_of
 from rmtheory.base import checks
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import InvalidInputError, NotConvergedError
@@ -550,7 +550,7 @@ def checked_labels(state: State, labels: Array, samples: int) -> torch.Tensor:
     Codes are for tasks other than classification, such as hetero-association.
     """
     y = _shaped_labels(state, labels, samples)
-    (ends,) = _ends_of([y])
+    (ends,) = ends_of([y])
     _demand_labels(state, y, ends)
     return y
 
@@ -748,44 +748,6 @@ def demand_learnt_by_many(
             raise NotConvergedError(f"{which}{problem}") from None
 
 
-def largest(values: torch.Tensor) -> float:
-    """Return the largest size of a number in `values`; nan if one is nan, 0 if there is none.
-
-    Examples
-    --------
-    >>> largest(torch.tensor([1.0, -3.0])), largest(torch.tensor([]))
-    (3.0, 0.0)
-    """
-    return largest_of([values])[0]
-
-
-def largest_of(tensors: Sequence[torch.Tensor]) -> list[float]:
-    """Return :func:`largest` of each tensor, read from a GPU at once."""
-    return [
-        math.nan if math.isnan(low) else max(abs(low), abs(high)) for low, high in _ends_of(tensors)
-    ]
-
-
-def _ends_of(tensors: Sequence[torch.Tensor]) -> list[tuple[float, float]]:
-    """Return the least and the largest number of each tensor; 0 if there is none.
-
-    A GPU has to finish its work for each copy: all ends are copied at once.
-    """
-    ends = [(0.0, 0.0)] * len(tensors)
-    waiting: dict[torch.device, dict[int, torch.Tensor]] = {}
-    for index, values in enumerate(tensors):
-        if values.dtype == torch.bool:
-            ends[index] = (0.0, 1.0)
-        elif values.numel():
-            pair = torch.stack(torch.aminmax(values)).to(torch.float64)
-            waiting.setdefault(values.device, {})[index] = pair
-    for pairs in waiting.values():
-        read = torch.stack([*pairs.values()]).tolist()
-        for index, (low, high) in zip(pairs, read, strict=True):
-            ends[index] = (low, high)
-    return ends
-
-
 def checked_samples(
     parameters: Parameters, state: State, inputs: Array, labels: Array, *, least: int = 1
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -812,7 +774,7 @@ def checked_samples_of_many(
         demand_fit(one, state)
         x = _shaped_inputs(state, inputs)
         y = _shaped_labels(state, labels, len(x))
-    ends = _ends_of([x, y, *(w for state in states for w in weights_of(state))])
+    ends = ends_of([x, y, *(w for state in states for w in weights_of(state))])
     sizes = [math.nan if math.isnan(low) else max(abs(low), abs(high)) for low, high in ends]
     _demand_finite_inputs(sizes[0])
     for k, (one, state) in enumerate(zip(parameters, states, strict=True)):

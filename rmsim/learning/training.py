@@ -61,7 +61,7 @@ from rmsim.learning.run_folder import (
 from rmsim.tensors import choose_device, choose_dtype
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError, NotConvergedError, UnreadableDataError
-from rmtheory.base.statistics import wilson_half_width
+from rmtheory.base.statistics import binomial_error
 from rmtheory.runtime.provenance import attributes
 from rmtheory.runtime.untrusted import MALFORMED
 
@@ -683,17 +683,6 @@ def accuracies(
         value = accuracy(parameters, state, *samples.tensors(state.dtype))
         fractions |= {name: value, f"{name}_error": binomial_error(value, len(samples))}
     return fractions
-
-
-def binomial_error(fraction: float, samples: int) -> float:
-    """Return the standard error of a `fraction` of `samples`; it does not vanish at 0 and 1.
-
-    Examples
-    --------
-    >>> round(binomial_error(0.9, 10000), 4), round(binomial_error(1.0, 100), 4)
-    (0.003, 0.005)
-    """
-    return float(wilson_half_width(fraction, samples))
 
 
 # The softmax probe.

@@ -42,10 +42,10 @@ from rmsim.learning.readout import (
     fit_probe,
 )
 from rmsim.learning.run_folder import Plan
-from rmsim.learning.training import accuracies, binomial_error
+from rmsim.learning.training import accuracies
 from rmsim.tensors import choose_device
 from rmtheory.base.errors import InvalidInputError
-from rmtheory.base.statistics import standard_error
+from rmtheory.base.statistics import binomial_error, standard_error
 
 if TYPE_CHECKING:
     import xarray as xr

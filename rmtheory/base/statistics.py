@@ -39,6 +39,9 @@ from rmtheory.base.errors import InvalidInputError
 __all__ = [
     "LinearFit",
     "Measurement",
+    "QuantileErrors",
+    "Quantiles",
+    "binomial_error",
     "central_half_width",
     "fraction",
     "interval",
@@ -206,6 +209,17 @@ def interval(
     return np.where(k > 0, centre - half, 0.0), np.where(k < m, centre + half, 1.0)
 
 
+def binomial_error(fraction: float, samples: int) -> float:
+    """Return the standard error of a `fraction` of `samples`; it does not vanish at 0 and 1.
+
+    Examples
+    --------
+    >>> round(binomial_error(0.9, 10000), 4), round(binomial_error(1.0, 100), 4)
+    (0.003, 0.005)
+    """
+    return float(wilson_half_width(fraction, samples))
+
+
 def fraction(successes: ArrayLike, trials: ArrayLike) -> tuple[Array, Array]:
     """Return k/m and half the length of Wilson's interval of one standard deviation.
 
@@ -268,6 +282,70 @@ def quantile_error(
     if floor == "quadrature":
         return np.asarray(np.hypot(half, step))
     return np.where(half == 0, step, half)
+
+
+#: Levels of the quantiles that are stored.
+_QUANTILES = {"q05": 0.05, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95}
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """Median, quartiles and 5-95 % range over the samples."""
+
+    median: float
+    q25: float
+    q75: float
+    q05: float
+    q95: float
+
+    @classmethod
+    def of(cls, values: ArrayLike) -> Quantiles:
+        """Return the quantiles of `values`.
+
+        Examples
+        --------
+        >>> Quantiles.of(np.arange(101.0)).q25
+        25.0
+        """
+        samples = np.asarray(values, dtype=float).ravel()
+        return cls(**{name: float(np.quantile(samples, p)) for name, p in _QUANTILES.items()})
+
+
+@dataclass(frozen=True)
+class QuantileErrors:
+    """Errors of :class:`Quantiles`; None where there are too few samples."""
+
+    median: float | None
+    q25: float | None
+    q75: float | None
+    q05: float | None
+    q95: float | None
+
+    @classmethod
+    def of(cls, values: ArrayLike, resolution: float = 0.0) -> QuantileErrors:
+        r"""Return the error of each quantile of independent `values`.
+
+        That of :func:`quantile_error`, with the `resolution`, half a step
+        of the values, in quadrature. Where no value of so few bounds the quantile, its error is not
+        known.
+
+        Examples
+        --------
+        >>> round(QuantileErrors.of(np.arange(10001.0)).median)  # sqrt(10001)/2
+        50
+        >>> QuantileErrors.of(np.ones(10), resolution=0.5)
+        QuantileErrors(median=0.5, q25=0.5, q75=0.5, q05=None, q95=None)
+        """
+        errors: dict[str, float | None] = {}
+        samples = np.asarray(values).ravel()
+        for name, level in _QUANTILES.items():
+            error = float(
+                quantile_error(
+                    samples, level, resolution=resolution, floor="quadrature", unbounded="nan"
+                )
+            )
+            errors[name] = None if math.isnan(error) else error
+        return cls(**errors)
 
 
 def median_of_ranks(
