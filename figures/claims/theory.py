@@ -101,7 +101,7 @@ def _tight(layers: int) -> Claim:
         "stability",
         at("exponent_gap", few_layers=layers, few_jd=0.1),
         grant=grants.ARITHMETIC_EXPONENT,
-        # 'L = 2' is no value of the quantity.
+        # 'L = 2' is not a value of the quantity.
         relation=Relation.SIMILAR,
     )
 

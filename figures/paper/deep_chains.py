@@ -284,7 +284,7 @@ FIGURE = Figure(
         "with its infinite limit. Error bars are the brackets and are smaller than the markers."
     ),
     parameters={
-        # Rays further apart are no neighbours to each other: two close ones instead.
+        # Rays further apart are not neighbours of each other: two close ones instead.
         Scale.TINY: _parameters(25, 2, 1e-2, ["2"], ["2"], ["2"], [0.1, 0.2], 2),
         Scale.QUICK: _parameters(
             3,

@@ -155,7 +155,7 @@ FIGURE = Figure(
         "some distances. Brackets are smaller than the markers. Diamonds: the paper's values."
     ),
     parameters={
-        # Rays further apart are no neighbours to each other: a few close ones instead.
+        # Rays further apart are not neighbours of each other: a few close ones instead.
         Scale.TINY: _parameters(25, 1e-2, rays=2),
         Scale.QUICK: _parameters(13, 1e-3),
         Scale.PAPER: _parameters(49, 1e-5),

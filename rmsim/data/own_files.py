@@ -137,8 +137,8 @@ def _from_columns(path: str | os.PathLike[str], columns: dict[str, Any], label: 
             wrong = next((x for x in column if not _is_number(x)), "nothing")
             raise InvalidInputError(f"column {name} of {path}", wrong, "numbers") from None
     inputs = np.stack(values, axis=1)
-    found = None if labels is None else np.array(labels, dtype=object)
-    return Table(*_checked(path, inputs, found), tuple(columns))
+    classes = None if labels is None else np.array(labels, dtype=object)
+    return Table(*_checked(path, inputs, classes), tuple(columns))
 
 
 def _is_number(text: Any) -> bool:

@@ -586,7 +586,7 @@ def learning_of(
     seed : int
         Of the orders.
     parts : int
-        How often it is told about how many samples are learnt; the weights do not depend on it.
+        How often it reports how many samples are learnt; the weights do not depend on it.
     """
     learn_many = learning_of_many([parameters], inputs, labels, [seed], parts)
 

@@ -248,7 +248,7 @@ def _enter(
 
 @compiled_part
 def _unused(panel: int, n: int) -> int:
-    """Return a word with a bit for each row of the panel that is no neuron."""
+    """Return a word with a bit for each row of the panel that is not a neuron."""
     return -1 << min(ROWS, n - panel * ROWS) & 0xFFFFFFFF
 
 

@@ -46,7 +46,7 @@ _FORMAT = 1
 #: Buffers of a module that are not the state's.
 _READOUT, _MEAN, _DEVIATION = "readout", "input_mean", "input_deviation"
 
-#: What a state dict is told from others by.
+#: By what a state dict is recognised.
 _EXTRA = "_extra_state"
 
 #: Hyper-parameters of the authors -> ours.

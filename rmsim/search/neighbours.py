@@ -110,7 +110,7 @@ def count_neighbours(
     Raises
     ------
     InvalidInputError
-        If the state is no fixed point.
+        If the state is not a fixed point.
 
     Examples
     --------

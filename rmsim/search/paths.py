@@ -97,7 +97,7 @@ def flip_path(
     Raises
     ------
     InvalidInputError
-        If one of the two is no fixed point.
+        If one of the two is not a fixed point.
 
     Examples
     --------

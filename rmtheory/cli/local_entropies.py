@@ -252,7 +252,7 @@ def curve(
 ) -> None:
     """Follow y*(d) from d-max to d-min, geometrically spaced, and store it with its errors.
 
-    Finished points are kept in the folder OUT.parts until all are done: run again, it goes on.
+    Finished points are kept in the folder OUT.parts until all are done: the same command resumes.
     If OUT already holds this curve, it is only drawn. Where the continuation is lost, the points
     before are stored all the same.
 

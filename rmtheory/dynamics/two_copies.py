@@ -123,10 +123,10 @@ def overlap_of_phases(
     batches = math.ceil(trajectories / size)
     children = np.random.SeedSequence(checks.integer("seed", seed, 0)).spawn(batches)
     overlaps = [_present(presentation, size, np.random.default_rng(child)) for child in children]
-    found = mean(overlaps)
+    average = mean(overlaps)
     method = f"effective process of both phases, {batches} x {size} trajectories"
     # No error is exactly 0, not even where all batches agree.
-    return Estimate(found.value, found.error + 1e-12, Tier.ESTIMATED, method)
+    return Estimate(average.value, average.error + 1e-12, Tier.ESTIMATED, method)
 
 
 def _present(protocol: Presentation, size: int, generator: np.random.Generator) -> float:

@@ -6,7 +6,7 @@ the layers are independent cores, to the lambda axis. They are cut by rays
     (J_D, lambda) = R (J_c cos theta, lambda_c sin theta),
 
 J_c, lambda_c being rough scales, and R is bracketed on each ray, starting from the neighbour. Every
-finished point is a small JSON file of its own, so that a killed run goes on where it was.
+finished point is a small JSON file of its own, so that a killed run resumes.
 """
 
 from __future__ import annotations

@@ -321,7 +321,7 @@ def _extrapolated(model: Functional, d: float) -> YStar | None:
     parts = [_at_least_phi(solved[1:]), _at_least_phi(solved[:-1])]
     own = _noise(solved, full[0])
     last = solved[-1].moments
-    # The tails of the fields, felt at log y = O(J_D^2/4d), are no power of 1/y: far from the y
+    # The tails of the fields, felt at log y = O(J_D^2/4d), are not a power of 1/y: far from the y
     # computed the polynomial may be wrong by a part of what it adds.
     far = (1 - last.y * full[0]) ** 2
     internal_error = max(abs(part[1] - full[1]) for part in parts) + own

@@ -362,7 +362,7 @@ def _check_exists(rough: RoughBoundary, coupling: Coupling, other: float) -> Non
         )
 
 
-def _middle(found: Critical) -> str:
+def _middle(critical: Critical) -> str:
     """Return the middle of a bracket with the digits that half its width leaves."""
-    middle, half = 0.5 * (found.low + found.high), 0.5 * (found.high - found.low)
+    middle, half = 0.5 * (critical.low + critical.high), 0.5 * (critical.high - critical.low)
     return str(Estimate(middle, half, Tier.ESTIMATED, "bracket"))
