@@ -1,4 +1,10 @@
-"""Searches by fields on the spins that end when their signs are a fixed point.
+r"""Searches by fields on the spins that end when their signs are a fixed point.
+
+.. math:: s_i = \mathrm{sgn}\, h_i, \qquad s_i \Big(\sum_{j\ne i} J_{ij} s_j + J_D s_i + \lambda_L
+    s^{l-1}_i + \lambda_R s^{l+1}_i\Big) > 0 \quad\text{for all } i,
+
+h_i being the log odds of spin i (:mod:`rmsim.search.reinforced`) or the field that is optimised
+(:mod:`rmsim.search.likelihood`).
 
 Reinforced BP and the likelihood share this: attempts from random fields, the test of the signs,
 the names of the failures, and the result. A :class:`SignSearch` tests the signs in float64 when the

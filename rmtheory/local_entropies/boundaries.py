@@ -1,10 +1,12 @@
-"""The two boundaries of the phase diagram, and where a search for them starts.
+r"""The two boundaries of the phase diagram, and where a search for them starts.
 
-A boundary is the zero, as a function of a coupling, of a minimum over d:
+A boundary is the zero, as a function of a coupling J (J_D or lambda), of a minimum over d:
 
-- the representation manifold (RM): the least slope dS_I*/dd passes 0, and S_I* becomes monotone,
-  the paper's criterion;
-- the gap: the least S_I* itself passes 0; below it no fixed points exist at some distances.
+.. math:: \min_d \frac{dS_I^*}{dd}(d; J_{RM}) = 0, \qquad \min_d S_I^*(d; J_{gap}) = 0 .
+
+- the representation manifold (RM): above J_RM the least slope is positive, and S_I* monotone, the
+  paper's criterion;
+- the gap: below J_gap S_I* is negative at some distances, at which no fixed points exist.
 
 Each is a type that says what is minimised, how well, and how a bracket is judged
 (:mod:`rmtheory.local_entropies.thresholds` searches).

@@ -1,4 +1,20 @@
-"""Local entropy at one point, and y* at one distance: the functions a user calls."""
+r"""Local entropy at one point, and y* at one distance: the functions a user calls.
+
+At a distance d, the overlap being q1 = 1 - 2d, and y replicas the free entropy phi of
+:mod:`rmtheory.local_entropies.functional` gives the number of fixed points in a region and the
+number of such regions, per neuron,
+
+.. math:: S_I = \frac{\partial (y\phi)}{\partial y}, \qquad S_E = y\,(\phi - S_I) .
+
+The densest regions that exist are those at y*, beyond which S_E would be negative,
+
+.. math:: S_E(d, y^*) = 0, \qquad S_I^*(d) = S_I\big(d, y^*(d)\big) = \phi\big(d, y^*(d)\big),
+    \qquad \frac{dS_I^*}{dd} = \frac{\partial\phi}{\partial d}\Big|_{y^*},
+
+the last because :math:`\partial\phi/\partial y = -S_E/y^2` vanishes there: the slope needs no
+differences. Where y grows beyond all bounds before S_E vanishes, y* is a lower bound, and S_I* is
+that of the dilute gas of flips, or continued in 1/y.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,13 @@
-"""Critical couplings: zeros of a minimum over d, as brackets with opposite signs and verdicts.
+r"""Critical couplings: zeros of a minimum over d, as brackets with opposite signs and verdicts.
 
-The minimum over d that defines a boundary (:mod:`rmtheory.local_entropies.boundaries`) is a
-function of one coupling. A secant search, every point of which starts from the last, gives its
-zero, which is returned as two couplings at which the minimum is below and above zero by more than
-its error. For the representation manifold the whole curve is judged at both of them as well
-(:func:`rmtheory.local_entropies.curves.monotonicity`).
+.. math:: f(J_-) + \delta f < 0 < f(J_+) - \delta f, \qquad
+    f(J) = \min_d \frac{dS_I^*}{dd} \ \text{or}\ \min_d S_I^*,
+
+for the representation manifold or the gap (:mod:`rmtheory.local_entropies.boundaries`), with J one
+coupling, J_D or lambda, and the other given. A secant search, every point of which starts from the
+last, gives its zero, which is returned as two couplings at which the minimum is below and above
+zero by more than its error. For the representation manifold the whole curve is judged at both of
+them as well (:func:`rmtheory.local_entropies.curves.monotonicity`).
 """
 
 from __future__ import annotations
