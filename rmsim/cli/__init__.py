@@ -21,9 +21,9 @@ from rmsim.cli.studies import (
     capacity_command,
     landscape_command,
     overlaps_command,
+    sweep_command,
     thresholds_command,
 )
-from rmsim.cli.sweep import sweep_command
 from rmsim.cli.train import (
     evaluate_command,
     predict_command,

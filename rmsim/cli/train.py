@@ -271,7 +271,7 @@ def predict_command(
         Path | None, option("--data", "FILE", "Inputs: .npz with X, .csv or .parquet.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE.csv", help="Labels, one line a sample.")
+        Path | None, typer.Option("--out", metavar="FILE.csv", help="Labels, one line per sample.")
     ] = None,
     device: DeviceOption = "auto",
 ) -> None:

@@ -12,6 +12,7 @@ is repeated with several seeds, numbered by the axis ``replica``, and averaged a
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -392,3 +393,21 @@ def plot_sweep(kind: str, means: xr.Dataset, title: str) -> Figure:
     if others:
         axis.legend(fontsize=6)
     return picture
+
+
+def rows_of(kind: str, means: xr.Dataset) -> list[dict[str, Any]]:
+    """Return one row for each combination of parameters, means and errors as JSON values."""
+    frame = (
+        means.to_dataframe().reset_index()
+        if means.dims
+        else means.expand_dims("point").to_dataframe().reset_index(drop=True)
+    )
+    wanted = {f"{name}{end}" for name in KINDS[kind].measured for end in ("", "_error")}
+    columns = [c for c in frame.columns if c in wanted or c in means.dims]
+    return [
+        {
+            str(name): None if isinstance(value, float) and math.isnan(value) else value
+            for name, value in record.items()
+        }
+        for record in frame[columns].to_dict("records")
+    ]
