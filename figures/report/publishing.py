@@ -26,7 +26,7 @@ from figures.report.markdown import (
     sections_table,
     statements_table,
 )
-from rmtheory.explorer.page import page_text
+from rmtheory.explorer.grids import page_text
 from rmtheory.runtime.files import write_text
 from rmtheory.runtime.untrusted import read_text
 

@@ -58,7 +58,7 @@ def explore(
     import tempfile
 
     from rmtheory.explorer import grids as grid_files
-    from rmtheory.explorer.page import address, write_page
+    from rmtheory.explorer.grids import address, write_page
 
     workers = checks.integer("jobs", jobs, 1, 256)
     for name, value in (("tables", tables), ("grids", grids)):

@@ -3,17 +3,13 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rmtheory.explorer.grids import at_point, load_grids
-    from rmtheory.explorer.page import page_text, write_page
+    from rmtheory.explorer.grids import at_point, load_grids, page_text, write_page
 else:
     from rmtheory.base.lazy import lazy_exports
 
     __getattr__, __dir__ = lazy_exports(
         __name__,
-        {
-            ".grids": ["at_point", "load_grids"],
-            ".page": ["page_text", "write_page"],
-        },
+        {".grids": ["at_point", "load_grids", "page_text", "write_page"]},
     )
 
 __all__ = ["at_point", "load_grids", "page_text", "write_page"]

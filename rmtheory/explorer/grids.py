@@ -1,4 +1,6 @@
-r"""Polynomial interpolation on a product of axes, as the page of the explorer does it.
+r"""The explorer: interpolation on its grids, how they are computed, the page that holds them.
+
+**Interpolation** is polynomial, on a product of axes, as the page does it.
 
 With nodes :math:`x_i` and barycentric weights :math:`w_i = 1/\prod_{k\ne i}(x_i - x_k)`
 
@@ -8,9 +10,9 @@ With nodes :math:`x_i` and barycentric weights :math:`w_i = 1/\prod_{k\ne i}(x_i
 Functions are smooth in the variables of the axes (log J_D, log d; lambda, of which they are even),
 so the error falls geometrically with the number of nodes, if these are denser towards the ends. The
 errors of the nodes propagate with :math:`|\ell_i|`; what the interpolation adds is measured at
-random points off the grid (:mod:`rmtheory.explorer.grids`).
+random points off the grid.
 
-Grids of the explorer: what is computed in advance, kept in parts, checked and put together.
+**Grids**: what is computed in advance, kept in parts, checked and put together.
 
 A part is a row of a grid (one J_D, one lambda; all distances or sweeps) or a check, the same
 quantities at a random point off the grid. Every part is a file of its own in the folder, so that a
@@ -26,6 +28,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlencode
 
 import numpy as np
 from numpy.typing import NDArray
@@ -499,3 +502,70 @@ def at_point(
     axes = [axis_of(axis) for axis in grid["axes"]]
     value, inherited = value_and_error(np.array(one["value"]), np.array(one["error"]), axes, at)
     return value, inherited + float(one["interpolation_error"])
+
+
+# The page: the template with the grids in it, one file that needs no network.
+
+_TEMPLATE = Path(__file__).with_name("page.html")
+
+#: Depths that the page knows.
+DEPTHS = ("1", "2", "3", "inf")
+
+
+def page_text(grids: Mapping[str, Any] | None = None) -> str:
+    """Return the page as text, with `grids` or with those of the package.
+
+    Examples
+    --------
+    >>> import rmtheory as rt
+    >>> text = rt.explorer.page_text()
+    >>> "http://" in text.replace("http://www.w3.org/2000/svg", ""), "https://" in text
+    (False, False)
+    """
+    document = json.dumps(grids or load_grids(), ensure_ascii=False, separators=(",", ":"))
+    # Inside a script element only this could end it.
+    document = document.replace("</", "<\\/")
+    return _TEMPLATE.read_text("utf-8").replace("@GRIDS@", document)
+
+
+def write_page(target: Path, grids: Mapping[str, Any] | None = None) -> None:
+    """Write the page to a file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import rmtheory as rt
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     rt.explorer.write_page(Path(folder, "explorer.html"))
+    ...     Path(folder, "explorer.html").stat().st_size < 500_000
+    True
+    """
+    write_text(target, page_text(grids))
+
+
+def address(
+    target: Path,
+    *,
+    jd: float | None = None,
+    lam: float | None = None,
+    layers: int | float | None = None,
+    d: float | None = None,
+) -> str:
+    """Return the address of the page in the file `target`, opened at a point.
+
+    Raises
+    ------
+    InvalidInputError
+        If the page does not have this depth.
+
+    Examples
+    --------
+    >>> address(Path("/tmp/explorer.html"), jd=0.3, layers=2)
+    'file:///tmp/explorer.html?jd=0.3&layers=2'
+    """
+    depth = None if layers is None else "inf" if layers == math.inf else str(layers)
+    if depth is not None and depth not in DEPTHS:
+        raise InvalidInputError("layers", depth, f"one of {', '.join(DEPTHS)} in the explorer")
+    chosen = {"jd": jd, "lam": lam, "layers": depth, "d": d}
+    query = urlencode({name: value for name, value in chosen.items() if value is not None})
+    return target.resolve().as_uri() + (f"?{query}" if query else "")

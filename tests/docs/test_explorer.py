@@ -19,8 +19,7 @@ import rmtheory as rt
 from rmtheory.base.errors import InvalidInputError, NotConvergedError, OutsideValidityError
 from rmtheory.cli import run
 from rmtheory.explorer import grids
-from rmtheory.explorer.grids import chebyshev, value_and_error
-from rmtheory.explorer.page import address
+from rmtheory.explorer.grids import address, chebyshev, value_and_error
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)

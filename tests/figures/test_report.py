@@ -47,7 +47,7 @@ from figures.report.publishing import (
 from figures.trial.evidence import Stored
 from figures.trial.store import Store
 from rmtheory import NotConvergedError
-from rmtheory.explorer.page import page_text
+from rmtheory.explorer.grids import page_text
 from rmtheory.runtime import netcdf
 
 
