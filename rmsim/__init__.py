@@ -20,7 +20,6 @@ computes and not by ``import rmsim`` or a command's ``--help``.
 :func:`enumerate_samples`            how many fixed points each of many small networks has
 :func:`local_entropy_around`         entropy of the fixed points at a distance from one
 :func:`thresholds`                   coupling at which a method begins to find fixed points
-:func:`mean_field`                   the dynamics for infinite N, sampled on a GPU
 :func:`run_sweep`, :func:`collect`   many points of a grid, resumable: :class:`Sweep`, :class:`Grid`
 :func:`load_data`                    data sets by name, or from a file of your own
 :func:`synthetic`                    a data set of any size: noisy copies of random patterns
@@ -66,7 +65,6 @@ if TYPE_CHECKING:
     from rmsim.search.methods import find_fixed_point
     from rmsim.search.tap_entropy import local_entropy_around
     from rmsim.studies.convergence import thresholds
-    from rmsim.studies.device_theory import mean_field
     from rmsim.sweep.definition import Grid, Sweep
     from rmsim.sweep.directory import collect
     from rmsim.sweep.running import Local, Serial, run_sweep
@@ -92,7 +90,6 @@ else:
             ".search.methods": ["find_fixed_point"],
             ".search.tap_entropy": ["local_entropy_around"],
             ".studies.convergence": ["thresholds"],
-            ".studies.device_theory": ["mean_field"],
             ".sweep.definition": ["Grid", "Sweep"],
             ".sweep.directory": ["collect"],
             ".sweep.running": ["Local", "Serial", "run_sweep"],
@@ -134,7 +131,6 @@ __all__ = [
     "find_fixed_point",
     "load_data",
     "local_entropy_around",
-    "mean_field",
     "relax",
     "run_sweep",
     "synthetic",

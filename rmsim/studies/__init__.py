@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from rmsim.studies.capacity import Protocol, Trials, run_trials
     from rmsim.studies.capacity_sweep import Capacity, CapacityStatus, p_max
     from rmsim.studies.convergence import Thresholds, thresholds
+    from rmsim.studies.device_theory import mean_field
     from rmsim.studies.grid_sweeps import sweep_of, tidy
     from rmsim.studies.landscape_survey import (
         Curvature,
@@ -57,6 +58,7 @@ else:
             ".capacity": ["Protocol", "Trials", "run_trials"],
             ".capacity_sweep": ["Capacity", "CapacityStatus", "p_max"],
             ".convergence": ["Thresholds", "thresholds"],
+            ".device_theory": ["mean_field"],
             ".grid_sweeps": ["sweep_of", "tidy"],
             ".neighbourhood": [
                 "CheckedStates",
@@ -106,6 +108,7 @@ __all__ = [
     "fit_trends",
     "landscape",
     "limit_of",
+    "mean_field",
     "p_max",
     "path",
     "run_trials",

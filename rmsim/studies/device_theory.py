@@ -123,7 +123,7 @@ def mean_field(
     --------
     >>> import rmsim as rs
     >>> chain = rs.Chain(1, jd=0.5)
-    >>> result = rs.mean_field(chain, sweeps=3, trajectories=20_000, device="cpu")
+    >>> result = rs.studies.mean_field(chain, sweeps=3, trajectories=20_000, device="cpu")
     >>> abs(result.overlap_with_start[0].value - 0.3829) < 0.02  # 2 P(1/2) - 1
     True
     """

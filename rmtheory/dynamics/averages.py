@@ -153,7 +153,7 @@ def mean_field(
         Whether to return C(t, t') for all pairs of times, for at most 1000 sweeps.
     arrays : callable
         Where the copies of a batch are kept, given its seed: numpy unless another place is given
-        (:func:`rmsim.mean_field` has that of a GPU).
+        (:func:`rmsim.studies.mean_field` has that of a GPU).
 
     Examples
     --------
