@@ -6,6 +6,7 @@ import ast
 import math
 import subprocess
 import sys
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,15 @@ CASES = [
 ]
 
 
+@cache
+def printed_module(topic: str, layers: int | float) -> str:
+    return render(derive(topic, layers), "python")
+
+
+@cache
 def module(topic: str, layers: int | float) -> dict[str, Any]:
     namespace: dict[str, Any] = {}
-    exec(render(derive(topic, layers), "python"), namespace)
+    exec(printed_module(topic, layers), namespace)
     return namespace
 
 
@@ -66,7 +73,7 @@ def test_latex_is_balanced(topic: str, layers: float) -> None:
 
 @pytest.mark.parametrize(("topic", "layers"), CASES)
 def test_python_needs_only_the_standard_library(topic: str, layers: float) -> None:
-    tree = ast.parse(render(derive(topic, layers), "python"))
+    tree = ast.parse(printed_module(topic, layers))
     imported = {
         a.name for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names
     }
