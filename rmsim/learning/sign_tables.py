@@ -78,7 +78,7 @@ class TableLearner:
         read = np.zeros((len(state.w_out), layers, self.panels * ROWS), np.float32)
         read[:, :, :n] = state.w_out.numpy().reshape(-1, layers, n)
         self.out = to_panels(read.reshape(1, len(read), layers * self.panels * ROWS))
-        self._memory: dict[int, _Memory] = {}
+        self._memory: dict[tuple[int, int], _Memory] = {}
 
     def learn(self, x: torch.Tensor, y: torch.Tensor, order: torch.Tensor) -> None:
         """Learn the samples `order` of `x` and `y` in batches; a last one may be smaller."""
@@ -121,12 +121,12 @@ class TableLearner:
         state = self.state
         signals = (x, label_code(self.parameters, state, y), label_signs(state, y))
         samples = [np.ascontiguousarray(signal.numpy(), np.float32) for signal in signals]
-        if batch not in self._memory:
-            self._memory[batch] = self._allocated(batch)
-        memory = self._memory[batch]
+        threads = min(thread_count(self.j.size, _GRAIN), self.panels, batch)
+        if (batch, threads) not in self._memory:  # threads have tables of their own
+            self._memory[batch, threads] = self._allocated(batch, threads)
+        memory = self._memory[batch, threads]
         memory.meetings[:] = 0
         self._last = (memory.s, batch)
-        threads = min(thread_count(self.j.size, _GRAIN), self.panels, batch)
         panels, rows = shares(self.panels, threads), shares(batch, threads)
         shapes = (len(x), *(array.shape[1] for array in samples), batch)
         batches = Batches(*(address(array) for array in samples), *shapes)
@@ -143,13 +143,13 @@ class TableLearner:
         for other in others:
             other.join()
 
-    def _allocated(self, batch: int) -> _Memory:
+    def _allocated(self, batch: int, threads: int) -> _Memory:
         """Return what the compiled loops need for batches of this size."""
         layers, inputs = self.parameters.couplings.layers, self.feed.shape[2]
         lanes = -(-batch // _LANES) * _LANES
         panels, columns = layers * self.panels, -(-inputs // ROWS)
         outputs = self.out.shape[1]
-        quads, threads = lanes // GROUP, torch.get_num_threads()
+        quads = lanes // GROUP
         tables = ROWS * (8 * GROUPS + 16 * quads)
         size, tile = panels * lanes, lanes * ROWS
         arrays = {
