@@ -362,6 +362,11 @@ def test_threads_do_not_change_what_tables_learn(monkeypatch: pytest.MonkeyPatch
         for number in (1, 2, 3):
             torch.set_num_threads(number)
             learnt.append(train_epoch(parameters, state, inputs, labels))
+        learner = TableLearner(parameters, state.copy())
+        for part, number in zip(torch.arange(96).split(32), (1, 3, 2), strict=True):
+            torch.set_num_threads(number)  # more than before: each has tables of its own
+            learner.learn(inputs, labels, part)
+        learnt.append(learner.finish())
     finally:
         torch.set_num_threads(threads)
     for other in learnt[1:]:
