@@ -59,7 +59,7 @@ Bits = NDArray[np.bool_]
 Looks = dict[int, dict[str, Any]]
 
 #: Called after an epoch, with the number of epochs done.
-Follow = Callable[[int], None]
+Progress = Callable[[int], None]
 
 
 def silent(epoch: int) -> None:
@@ -193,7 +193,9 @@ class Network(Keyed):
             measured["survey"] = dict(self.survey)
         return {"kind": self.kind, "plan": plan, **measured}
 
-    def execute(self, data: Dataset, folder: Path | None = None, follow: Follow = silent) -> Looks:
+    def execute(
+        self, data: Dataset, folder: Path | None = None, progress: Progress = silent
+    ) -> Looks:
         """Train and measure; what is in `folder` of a killed run is not computed again."""
         done, begun = _resumed(self, data, folder)
         for epoch, state in _states(self, data, begun, folder):
@@ -201,7 +203,7 @@ class Network(Keyed):
                 done[epoch] = self._measured(state, data, epoch)
                 if folder is not None:
                     _save_looks(folder, self.key, done)
-            follow(epoch)
+            progress(epoch)
         return {epoch: done[epoch] for epoch in self.looks}
 
     def _measured(self, state: State, data: Dataset, epoch: int) -> dict[str, Any]:
@@ -300,7 +302,9 @@ class Perceptron(_Flat):
         """For the name of the file."""
         return f"perceptron_{self.dataset}_h{self.width}_eta{self.eta:g}_s{self.seed}"
 
-    def execute(self, data: Dataset, folder: Path | None = None, follow: Follow = silent) -> Looks:
+    def execute(
+        self, data: Dataset, folder: Path | None = None, progress: Progress = silent
+    ) -> Looks:
         """Train and test; a killed run begins again."""
         from rmsim.learning.baselines import Mlp, MlpParameters, fit_mlp
 
@@ -314,7 +318,7 @@ class Perceptron(_Flat):
                     "test_correct": pack(_correct(network.outputs, test)),
                     "train_accuracy": network.score(train).accuracy,
                 }
-            follow(epoch)
+            progress(epoch)
 
         fit_mlp(train, test, parameters, self.seed, look=look)
         return looks
@@ -352,7 +356,9 @@ class Frozen(Keyed):
         del plan["preset"]
         return {"kind": self.kind, "plan": plan}
 
-    def execute(self, data: Dataset, folder: Path | None = None, follow: Follow = silent) -> Looks:
+    def execute(
+        self, data: Dataset, folder: Path | None = None, progress: Progress = silent
+    ) -> Looks:
         """Compute the features, train the readout and test it; a killed run begins again."""
         from rmsim.learning.baselines import frozen_features
         from rmsim.learning.readout import LinearReadout, PerceptronParameters, fit_perceptron
@@ -370,7 +376,7 @@ class Frozen(Keyed):
                     f"{name}_correct": pack(_correct(fitted.outputs, part))
                     for name, part in (("train", first), ("test", test))
                 }
-            follow(epoch)
+            progress(epoch)
 
         fit_perceptron(train, test, rule, self.plan.seed, look=look)
         return looks
@@ -398,13 +404,15 @@ class Linear(_Flat):
         """For the name of the file."""
         return f"linear_{self.dataset}_s{self.seed}"
 
-    def execute(self, data: Dataset, folder: Path | None = None, follow: Follow = silent) -> Looks:
+    def execute(
+        self, data: Dataset, folder: Path | None = None, progress: Progress = silent
+    ) -> Looks:
         """Train and test."""
         from rmsim.learning.readout import ProbeParameters, fit_probe
 
         train, test = _inputs(data)
         settings = ProbeParameters(eta=self.eta, batch=self.batch, epochs=self.looks[-1])
-        fit = fit_probe(train, None, settings, self.seed, follow)
+        fit = fit_probe(train, None, settings, self.seed, progress)
         right = pack(_correct(fit.readout.outputs, test))
         return {self.looks[-1]: {"test_correct": right, "train_accuracy": fit.train.accuracy}}
 
@@ -428,9 +436,11 @@ class Classes(Keyed):
         """Whose classes are counted, as JSON values."""
         return {"kind": self.kind, "dataset": self.dataset, "seed": 0}
 
-    def execute(self, data: Dataset, folder: Path | None = None, follow: Follow = silent) -> Looks:
+    def execute(
+        self, data: Dataset, folder: Path | None = None, progress: Progress = silent
+    ) -> Looks:
         """Count."""
-        follow(0)
+        progress(0)
         return {0: {"classes": np.bincount(data.train.labels, minlength=data.classes).tolist()}}
 
 
@@ -456,7 +466,7 @@ class Search(_Flat):
         return f"{self.method}_n{self.n}_jd{self.jd:g}_s{self.seed}"
 
     def execute(
-        self, data: Dataset | None, folder: Path | None = None, follow: Follow = silent
+        self, data: Dataset | None, folder: Path | None = None, progress: Progress = silent
     ) -> Looks:
         """Search; a killed run begins again."""
         from rmsim.dynamics.status import Status
@@ -473,7 +483,7 @@ class Search(_Flat):
             max_iterations=self.sweeps,
         )
         reached = found.status.numpy() == int(Status.FIXED_POINT)
-        follow(0)
+        progress(0)
         return {0: {"reached": pack(reached), "sweeps": found.iterations.numpy().tolist()}}
 
 
@@ -505,7 +515,7 @@ class Cluster(_Flat):
         return f"cluster_n{self.n}_jd{self.jd:g}_s{self.seed}"
 
     def execute(
-        self, data: Dataset | None, folder: Path | None = None, follow: Follow = silent
+        self, data: Dataset | None, folder: Path | None = None, progress: Progress = silent
     ) -> Looks:
         """Search and count; a killed run begins again."""
         from rmsim.couplings import draw
@@ -540,7 +550,7 @@ class Cluster(_Flat):
             )
         typical = Core(self.typical_n, Chain(1, self.jd))
         planted = (plant(typical, generator(self.seed, k, 0)) for k in range(self.samples))
-        follow(0)
+        progress(0)
         return {0: {"pairs": rows, "typical": [single_flips(one) for one in planted]}}
 
 
@@ -571,14 +581,14 @@ class Association(_Flat):
         return {**super().identity, "loads": list(self.loads)}
 
     def execute(
-        self, data: Dataset | None, folder: Path | None = None, follow: Follow = silent
+        self, data: Dataset | None, folder: Path | None = None, progress: Progress = silent
     ) -> Looks:
         """Learn; a killed run begins again."""
         from rmsim.studies.capacity import protocol_named, run_trials
 
         protocol = protocol_named(self.protocol).with_settings(max_epochs=self.max_epochs)
         trials = run_trials(protocol, self.layers, self.n, [self.seed], 0, loads=self.loads)
-        follow(0)
+        progress(0)
         row: dict[str, Any] = {
             "patterns": int(trials.patterns[0]),
             "o5": float(trials.o5[0]),
@@ -742,13 +752,13 @@ def perform(run: Run, folder: Path | None = None) -> tuple[str, Looks, float]:
     spent = _spent(folder)
     data = data_of(run)
 
-    def follow(epoch: int) -> None:
+    def progress(epoch: int) -> None:
         if folder is not None:
             text = json.dumps(spent + time.process_time() - began)
             (folder / "spent.tmp").write_text(text)
             os.replace(folder / "spent.tmp", folder / "spent")
 
-    looks = run.execute(data, folder, follow)
+    looks = run.execute(data, folder, progress)
     checksum = data.checksum if run.dataset else ""
     return checksum, looks, spent + time.process_time() - began
 
