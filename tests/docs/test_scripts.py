@@ -31,7 +31,7 @@ def test_performance_measures_small_networks(
     measured: Callable[[], list[str]], columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     in_turn = performance.in_turn
-    monkeypatch.setattr(performance, "in_turn", lambda *works, rounds: in_turn(*works, rounds=0))
+    monkeypatch.setattr(performance, "in_turn", lambda *works, rounds: in_turn(*works, rounds=1))
     monkeypatch.setattr(performance, "load", lambda name: synthetic(train=1600, test=16))
     monkeypatch.setattr(performance, "whole_epoch", lambda n: 1.0)  # it needs a data set
     row = [float("inf" if cell == "-" else cell) for cell in measured()]
