@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 from scipy.interpolate import CubicSpline
-from scipy.optimize import isotonic_regression
-from scipy.stats import binom
 
 from rmsim.studies.capacity import protocol_named, run_trials
 from rmsim.studies.convergence import plain_numbers
@@ -483,7 +482,7 @@ def _by_luck(some: int, trials: int) -> bool:
     >>> [trials for trials in range(1, 12) if _by_luck(1, trials)]
     [8, 9, 10, 11]
     """
-    return bool(binom.cdf(some, trials, 0.5) < 0.05)
+    return bool(special.bdtr(some, trials, 0.5) < 0.05)
 
 
 def _crossing(
@@ -508,6 +507,8 @@ def _decreasing(p: Array, values: Array, penalty: float) -> tuple[Array, Array]:
     crossing, and none is favoured. O_5 is an overlap, at most 1.
     """
     x, wiggly = smooth(p, values, penalty)
+    from scipy.optimize import isotonic_regression  # here, because it is slow to import
+
     return x, np.minimum(isotonic_regression(wiggly, increasing=False).x, 1.0)
 
 

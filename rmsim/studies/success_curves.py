@@ -48,7 +48,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize, special, stats
+from scipy import special
 
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
@@ -196,7 +196,9 @@ def _checked(x: ArrayLike, successes: ArrayLike, trials: ArrayLike) -> tuple[Arr
 
 def _monotone(k: Array, m: Array, *, increasing: bool) -> Array:
     """The monotone fractions nearest to k/m."""
-    return np.asarray(optimize.isotonic_regression(k / m, weights=m, increasing=increasing).x)
+    from scipy.optimize import isotonic_regression  # here, because it is slow to import
+
+    return np.asarray(isotonic_regression(k / m, weights=m, increasing=increasing).x)
 
 
 def _agrees(k: Array, m: Array, monotone: Array) -> bool:
@@ -208,7 +210,7 @@ def _agrees(k: Array, m: Array, monotone: Array) -> bool:
     variance = m * monotone * (1 - monotone)
     there = variance > 0  # fractions of 0 and 1 are those of the counts
     total = float(np.sum((k - m * monotone)[there] ** 2 / variance[there]))
-    return bool(stats.chi2.sf(total, len(k) - 1) >= _NO_FIT)
+    return bool(special.chdtrc(len(k) - 1, total) >= _NO_FIT)
 
 
 def _reason(k: Array, m: Array) -> CrossingStatus:
