@@ -162,9 +162,9 @@ class Design:
 
     Examples
     --------
-    >>> design = Design.of((100, 200), "jd", (0.4, 0.6), 50, algorithm="rbp", dr=0.1, batch=10)
+    >>> design = Design.of((100, 200), "jd", (0.4, 0.6), 50, max_sweeps=200, batch=10)
     >>> design.search.cap, design.work.batch
-    (10, 10)
+    (200, 10)
     """
 
     sizes: tuple[int, ...]
