@@ -19,14 +19,25 @@ from figures.claims.landscape import QDYN
 from figures.engine.figure import Context, Figure, Parameters, Scale, grid, swept
 from figures.engine.plotting import BARS, DOUBLE, draw_success, label_axes, shades
 from figures.paper.dynamics_threshold import PAPER_JD
-from figures.paper.shipped import FOLDER, stored_numbers
+from figures.paper.shipped import FOLDER, path_of, random_settings, stored_numbers
 from figures.paper.trained_networks import TINY_DATA, gathered, training
 from rmtheory.base.chain import Chain
-from rmtheory.base.estimate import Estimate, Tier
+from rmtheory.base.estimate import Estimate
 from rmtheory.base.statistics import mean_of_rows
 from rmtheory.dynamics.averages import mean_field
-from rmtheory.dynamics.finite_size import StoppingLaw, stopping_law
-from rmtheory.dynamics.freezing import FlipRateCurve, fitted_curve, flip_rate_curve
+from rmtheory.dynamics.finite_size import (
+    StoppingLaw,
+    counted_flips,
+    half_point,
+    stopping_law,
+    stored_theory,
+)
+from rmtheory.dynamics.freezing import (
+    FlipRateCurve,
+    fitted_curve,
+    flip_rate_curve,
+    freezing_point,
+)
 from rmtheory.dynamics.two_copies import Presentation, overlap_of_phases
 from rmtheory.runtime.provenance import parameters_hash
 from rmtheory.runtime.untrusted import read_json
@@ -68,21 +79,20 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
         _pair(parameters["pair_lam"], seed),
         _stops(parameters, curve, law, context),
         _overlaps(parameters["overlaps"], seed, context),
+        _corrections(),
+        _half_points(),
     ]
     return xr.merge(parts)
 
 
 def theory_of(solve: dict[str, Any]) -> tuple[FlipRateCurve, StoppingLaw]:
     """f_inf(J_D) and the stopping law: those shipped, or solved for anew."""
-    if "shipped" not in solve:
-        return flip_rate_curve(**solve["curve"]), stopping_law(**solve["law"])
-
-    def estimate(pair: list[float]) -> Estimate:
-        return Estimate(pair[0], pair[1], Tier.ESTIMATED, "figures/data/mean_field.json")
-
-    stored, fit = (stored_numbers("mean_field", key) for key in ("curve", "law"))
-    curve = fitted_curve(stored["rates"], [estimate(pair) for pair in stored["couplings"]])
-    return curve, StoppingLaw(estimate(fit["alpha"]), estimate(fit["beta"]), fit["covariance"])
+    if "shipped" in solve:
+        return stored_theory()
+    curve = flip_rate_curve(**solve["curve"])
+    relay = freezing_point(1, continuous=True, **solve["relay"]).point
+    joint = fitted_curve(curve.rates, curve.couplings, limit=relay)
+    return joint, stopping_law(**solve["law"])
 
 
 def _put(
@@ -181,13 +191,62 @@ def _stops(
     with swept({"stops": sweep}, context) as folders:
         found = summarise(gather(folders["stops"], sweep), "jd").rename(jd="stop_jd")
     data = found[["success", "success_error"]].assign_coords(trials=found["trials"])
-    rates, errors = _numbers([curve.rate(float(jd)) for jd in data["stop_jd"].values])
+    values = data["stop_jd"].values
+    rates, errors = _numbers([curve.rate(float(jd)) for jd in values])
     _put(data, "stop_rate", ("stop_jd",), rates, errors, "f_inf at these J_D, theory")
+    # Per neuron, with the first correction in 1/sqrt(N); its relative error is that of f_inf.
+    counted = [counted_flips(1, f, float(jd)) for f, jd in zip(rates, values, strict=True)]
+    relative = np.array(errors) / np.maximum(rates, 1e-12)
+    text = "flips per neuron that the law of chance stops counts"
+    _put(data, "counted_rate", ("stop_jd",), counted, relative * counted, text)
     flips = np.linspace(0, 60, 121)
     data = data.assign_coords(flips=flips, cap=cap)
-    chances = _numbers([law.probability(1, np.full(cap, n)) for n in flips])
+    chances = _numbers([law.probability(np.full(cap, n)) for n in flips])
     _put(data, "stop_law", ("flips",), *chances, "chance of a fixed point within the cap, theory")
     return data.drop_vars("period", errors="ignore")
+
+
+def _corrections() -> xr.Dataset:
+    """N times the difference of f(t) between networks and theory, mean over t <= 50, as stored."""
+    count, sizes = len(random_settings()), (2000, 4000)
+    pieces = {
+        n: [stored_numbers("mean_field_networks", f"networks {k} N={n}") for k in range(count)]
+        for n in sizes
+    }
+    data = xr.Dataset(coords={"setting": np.arange(1, count + 1), "pair_n": list(sizes)})
+    value, error = np.empty((2, count, len(sizes)))
+    for column, (n, rows) in enumerate(pieces.items()):
+        for k, row in enumerate(rows):
+            f = {name: np.array(numbers) for name, numbers in row["flip_rate"].items()}
+            value[k, column] = n * np.mean(f["networks"] - f["theory"])
+            # Sweeps of one network are not independent: their errors are added.
+            error[k, column] = n * np.mean(np.hypot(f["networks_error"], f["theory_error"]))
+    text = "N (f of networks - f of theory), mean over 50 sweeps"
+    _put(data, "correction", ("setting", "pair_n"), value, error, text)
+    return data
+
+
+def _half_points() -> xr.Dataset:
+    """J_50(N) of theory and networks within 1000 sweeps."""
+    from rmsim.studies.success_curves import crossing
+
+    rows = read_json(FOLDER / "phase_diagram_complete.json")["threshold"]
+    own = {row["n"]: row for row in rows if row["search"] == "dynamics" and row["layers"] == 1}
+    measured = {n: (row["jd"], row["jd_error"]) for n, row in own.items()}
+    for piece in read_json(path_of("chance_stops")).values():
+        settings = piece["settings"]
+        column = settings["caps"].index(1000)
+        stopped = np.array([row[column] for row in piece["result"]["stopped"]])
+        trials = np.full(stopped.size, settings["samples"])
+        point = crossing(np.array(settings["jd"]), stopped, trials, seed=(_SEED, settings["n"]))
+        measured[settings["n"]] = (float(point.value or math.nan), float(point.error or math.nan))
+    sizes = sorted(measured)
+    data = xr.Dataset(coords={"half_n": sizes})
+    value, error = np.array([measured[n] for n in sizes]).T
+    _put(data, "half_networks", ("half_n",), value, error, "50 % point of networks, 1000 sweeps")
+    theory = _numbers([half_point(n, 1000) for n in sizes])
+    _put(data, "half_theory", ("half_n",), *theory, "50 % point of theory, 1000 sweeps")
+    return data
 
 
 def _overlaps(settings: dict[str, Any], seed: int, context: Context) -> xr.Dataset:
@@ -230,12 +289,17 @@ def _overlaps(settings: dict[str, Any], seed: int, context: Context) -> xr.Datas
 
 
 def plot(data: xr.Dataset) -> Picture:
-    """Draw the four panels."""
-    picture = Picture(figsize=(DOUBLE, 5.4), layout="constrained")
-    axes = picture.subplots(2, 2).ravel()
-    for letter, axis, draw in zip(
-        "abcd", axes, (_rate_panel, _freezing_panel, _stop_panel, _overlap_panel), strict=True
-    ):
+    """Draw the six panels."""
+    picture = Picture(figsize=(DOUBLE, 7.6), layout="constrained")
+    # The long labels of the last panel would otherwise narrow those above it.
+    parts: Any = picture.subfigures(2, 1, height_ratios=[2, 1.12])
+    above, below = parts
+    axes = [*above.subplots(2, 2).ravel(), *below.subplots(1, 2, width_ratios=[1, 0.9])]
+    draws = (
+        *(_rate_panel, _freezing_panel, _stop_panel),
+        *(_half_panel, _correction_panel, _overlap_panel),
+    )
+    for letter, axis, draw in zip("abcdef", axes, draws, strict=True):
         axis.set_title(f"({letter})", loc="left", fontweight="bold")
         draw(axis, data)
     return picture
@@ -317,7 +381,7 @@ def _freezing_panel(axis: Axes, data: xr.Dataset) -> None:
 
 
 def _stop_panel(axis: Axes, data: xr.Dataset) -> None:
-    """Success of all sizes against N f_inf, with the law of chance stops."""
+    """Success of all sizes against the flips that count, with the law of chance stops."""
     flips = data["flips"].values
     law, error = data["stop_law"].values, data["stop_law_error"].values
     axis.fill_between(flips, law - error, law + error, color="0.3", alpha=0.2, linewidth=0)
@@ -326,11 +390,68 @@ def _stop_panel(axis: Axes, data: xr.Dataset) -> None:
     for colour, n, marker in zip(shades("viridis", sizes.size), sizes, "osD^vP", strict=False):
         row = data.sel(n=n)
         draw_success(
-            axis, n * data["stop_rate"], row["success"], row["trials"], colour, marker, f"$N={n}$"
+            axis,
+            n * data["counted_rate"],
+            row["success"],
+            row["trials"],
+            colour,
+            marker,
+            f"$N={n}$",
         )
     axis.set_xlim(-1, 60)
     axis.legend(loc="upper right")
-    label_axes(axis, r"flips per sweep $N f_\infty(J_D)$", f"P(fixed point in {int(data['cap'])})")
+    label_axes(
+        axis,
+        r"$n=N f_\infty\,(1+2\rho\sqrt{f_\infty}/J_D)$",
+        f"P(fixed point in {int(data['cap'])})",
+    )
+
+
+def _half_panel(axis: Axes, data: xr.Dataset) -> None:
+    """J_50 against 1/sqrt(N), with J_dyn as its limit."""
+    x = 1 / np.sqrt(data["half_n"].values)
+    theory = np.append(data["half_theory"].values, float(data["jd_dyn"]))
+    error = np.append(data["half_theory_error"].values, float(data["jd_dyn_error"]))
+    at, order = np.append(x, 0.0), np.argsort(np.append(x, 0.0))
+    low, high = (theory + sign * error for sign in (-1, 1))
+    axis.fill_between(at[order], low[order], high[order], color="C0", alpha=0.2, linewidth=0)
+    axis.plot(at[order], theory[order], color="C0", label="theory")
+    axis.errorbar(
+        x,
+        data["half_networks"],
+        data["half_networks_error"],
+        fmt="o",
+        color="C1",
+        label="networks",
+        **BARS,
+    )
+    axis.plot(0, float(data["jd_dyn"]), "s", color="C0", clip_on=False, label="$J_{dyn}$")
+    axis.set_xlim(0, None)
+    axis.legend(loc="lower left")
+    shown = [n for n in data["half_n"].values if n in (120, 300, 1000, 8000)]
+    axis.set_xticks([0, *(1 / math.sqrt(n) for n in shown)], [r"$\infty$", *map(str, shown)])
+    label_axes(axis, r"$N$   (scale of $N^{-1/2}$)", r"$J_{50}(N)$, 1000 sweeps")
+
+
+def _correction_panel(axis: Axes, data: xr.Dataset) -> None:
+    """The finite-size correction of f(t): N times it is the same at both sizes."""
+    place = data["setting"].values
+    for n, marker, face, shift in ((2000, "o", "white", -0.12), (4000, "s", "C1", 0.12)):
+        row = data.sel(pair_n=n)
+        axis.errorbar(
+            place + shift,
+            row["correction"],
+            row["correction_error"],
+            fmt=marker,
+            color="C1",
+            markerfacecolor=face,
+            label=f"$N={n}$",
+            **BARS,
+        )
+    axis.axhline(0, color="0.45", linewidth=0.8)
+    axis.set_xticks(place)
+    axis.legend(loc="best")
+    label_axes(axis, "random setting", r"$N\,\langle f_N(t)-f(t)\rangle_{t\leq50}$")
 
 
 def _overlap_panel(axis: Axes, data: xr.Dataset) -> None:
@@ -366,7 +487,7 @@ def _overlap_panel(axis: Axes, data: xr.Dataset) -> None:
     axis.grid(axis="y", visible=False)
     most = 1.15 * max(6.0, *np.abs(axis.get_xlim()))
     axis.set_xlim(-most, most)
-    axis.legend(loc="upper center", bbox_to_anchor=(0.1, -0.2), ncols=2, columnspacing=0.8)
+    axis.legend(loc="upper center", bbox_to_anchor=(0.1, -0.22), ncols=2, columnspacing=0.8)
     label_axes(
         axis,
         r"$10^3\,(q_{dyn}-$ paper$)$",
@@ -374,7 +495,15 @@ def _overlap_panel(axis: Axes, data: xr.Dataset) -> None:
     )
 
 
-_STORED = {"shipped": parameters_hash(read_json(FOLDER / "mean_field.json"))}
+#: Stored data are those of one version of the tables.
+_STORED = {
+    "shipped": parameters_hash(
+        {
+            name: read_json(path_of(name))
+            for name in ("mean_field", "mean_field_networks", "chance_stops")
+        }
+    )
+}
 
 FIGURE = Figure(
     name="mean_field",
@@ -385,9 +514,14 @@ FIGURE = Figure(
         "bands) and networks (points). (b) Root of the stationary flip rate: fit of theory through "
         "stationary states solved for at given rates (squares), with the exact slope at its zero "
         "J_dyn, and networks that did not stop. (c) Share of networks that reach a fixed point, "
-        "against the mean number of flips per sweep, N f_inf: as N grows the sizes approach one "
-        "curve, the law of chance stops, up to corrections of order 1/sqrt(N); beyond 34 flips, "
-        "where it was not measured, its band allows for half of its slope. (d) Overlap of clamped "
+        "against the flips per sweep that count, N f_inf with the first correction in 1/sqrt(N) "
+        "(2 rho = 1.165; its coefficient was chosen after seeing 50 % points of networks): all "
+        "sizes on one curve, the law of chance stops; beyond 34 flips, where it was not measured, "
+        "its band allows for half of its slope. (d) J_D at which half of the networks stop within "
+        "1000 sweeps, theory and networks; the band of the theory contains the square of the "
+        "correction. (e) N times the difference between the flip rates of networks and theory, "
+        "mean over 50 sweeps, at ten random settings of one to three layers: a correction of order "
+        "1/N is the same at both sizes. (f) Overlap of clamped "
         "and free phase at initialisation, less the paper's medians, for the eight rows of its "
         "table (labels: paper, theory for N -> infinity): theory for N -> infinity and for "
         "networks of N neurons, and ours. The size of the labels, which the paper does not print, "
@@ -450,6 +584,7 @@ FIGURE = Figure(
             },
             {
                 "curve": {"repetitions": 12, "iterations": 24},
+                "relay": {"repetitions": 12, "seed": 1},
                 "law": {"repetitions": 400},
             },
         ),

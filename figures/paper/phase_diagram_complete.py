@@ -21,17 +21,23 @@ from figures.engine.figure import Context, Figure, Parameters, Scale, kept_rows,
 from figures.engine.plotting import DOUBLE, label_axes, number, plain_ticks
 from figures.paper.deep_chains import between
 from figures.paper.local_entropies import Values
+from figures.paper.shipped import path_of
 from figures.paper.thresholds import sweep_over
+from rmtheory.dynamics.finite_size import stored_theory
 from rmtheory.dynamics.freezing import freezing_point
 from rmtheory.local_entropies.boundaries import KINDS
 from rmtheory.local_entropies.diagram import BoundaryPoint, Request, boundary_point
 from rmtheory.runtime.provenance import parameters_hash
 from rmtheory.runtime.untrusted import read_json
 
-#: Boundaries and thresholds that take hours, with the commands that gave them.
+#: Boundaries and thresholds that take hours, with the commands that gave them. Freezing points are
+#: those of :mod:`figures.paper.shipped`.
 SHIPPED = Path(__file__).resolve().parents[1] / "data" / "phase_diagram_complete.json"
 
 _SEED = 7
+
+#: Freezing points that are not known to this are left out.
+_LARGEST_ERROR = 0.1
 
 #: One row of a table: names, numbers, and X_error beside X.
 Row = dict[str, Any]
@@ -49,7 +55,7 @@ _SYMBOL = {"jd": "self-coupling J_D", "lam": "coupling lambda between layers"}
 
 def compute(parameters: Parameters, context: Context) -> xr.Dataset:
     """Take the tables that are shipped, or compute them."""
-    tables = _shipped() if parameters["shipped"] else _solved(parameters, context)
+    tables = shipped_tables() if parameters["shipped"] else _solved(parameters, context)
     data = xr.Dataset()
     for name, values in _TABLES.items():
         rows = [row for row in tables[name] if row["layers"] in parameters["layers"]]
@@ -70,9 +76,31 @@ def _plain(value: Any) -> Any:
     return math.inf if value == "inf" else value
 
 
-def _shipped() -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = read_json(SHIPPED)
-    return found
+def shipped_tables() -> dict[str, Any]:
+    """Return the tables that are stored, with their provenance."""
+    found: dict[str, Any] = read_json(SHIPPED)
+    return {**found, "freezing": _freezing_rows()}
+
+
+def _freezing_rows() -> list[Row]:
+    """J_dyn of one layer, which does not depend on p, and the freezing points of chains."""
+    core = stored_theory()[0].freezing
+    rows = [_freezing_row(1, 1.0, "jd", [float(core.value), float(core.error)], 0.0)]
+    for piece in read_json(path_of("freezing_points")).values():
+        settings, result = piece["settings"], piece["result"]
+        control = "jd" if "jd" in result else "lam"
+        # A point with a larger error is anywhere in the picture.
+        if result[control][1] < _LARGEST_ERROR:
+            fixed = settings["lam" if control == "jd" else "jd"]
+            at = settings["layers"], settings["p"]
+            rows.append(_freezing_row(*at, control, result[control], fixed))
+    return rows
+
+
+def _freezing_row(layers: int, p: float, control: str, solved: list[float], fixed: float) -> Row:
+    other = "lam" if control == "jd" else "jd"
+    found = {control: solved[0], f"{control}_error": solved[1]}
+    return {"layers": layers, "p": p, **found, other: fixed, f"{other}_error": 0.0}
 
 
 def _solved(parameters: Parameters, context: Context) -> dict[str, list[Row]]:
@@ -115,10 +143,7 @@ def _boundary(layers: int | str, kind: Any, rays: int, width: float) -> list[Row
 def _freezing(layers: int, p: float, lam: float, repetitions: int) -> list[Row]:
     fixed = None if layers == 1 else lam
     point = freezing_point(layers, lam=fixed, p=p, repetitions=repetitions).point
-    value, error = float(point.value), float(point.error)
-    return [
-        {"layers": layers, "p": p, "jd": value, "jd_error": error, "lam": lam, "lam_error": 0.0}
-    ]
+    return [_freezing_row(layers, p, "jd", [float(point.value), float(point.error)], lam)]
 
 
 def _thresholds(series: list[dict[str, Any]], context: Context) -> list[Row]:
@@ -264,10 +289,16 @@ def _plane(axis: Axes, data: xr.Dataset) -> None:
                 markerfacecolor=_shade(k) if p < 1 else "white",
                 zorder=3 if p < 1 else 2.5,
             )
-            bars = data["freezing_jd_error"].values[
-                (data["freezing_layers"].values == depth) & (data["freezing_p"].values == p)
-            ]
-            axis.errorbar(x[1:], y[1:], xerr=bars, color=_shade(k), linestyle="none", linewidth=0.8)
+            own = (data["freezing_layers"].values == depth) & (data["freezing_p"].values == p)
+            axis.errorbar(
+                data["freezing_jd"].values[own],
+                data["freezing_lam"].values[own],
+                xerr=data["freezing_jd_error"].values[own],
+                yerr=data["freezing_lam_error"].values[own],
+                color=_shade(k),
+                linestyle="none",
+                linewidth=0.8,
+            )
         handles.append(
             Line2D(
                 [],
@@ -315,7 +346,7 @@ def _plane(axis: Axes, data: xr.Dataset) -> None:
                 zorder=5,
             )
     axis.set_xlim(0, 1.1)
-    axis.set_ylim(0, 1.6)
+    axis.set_ylim(0, 1.75)
     axis.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.45, -0.17), ncols=2)
     label_axes(axis, r"self-coupling $J_D$", r"coupling between layers $\lambda$")
 
@@ -397,7 +428,7 @@ _FREEZING = [
 
 def _file_hash() -> str:
     """Return a hash of the shipped tables: stored data are those of one version of them."""
-    return parameters_hash(read_json(SHIPPED))
+    return parameters_hash(shipped_tables())
 
 
 FIGURE = Figure(
@@ -416,7 +447,8 @@ FIGURE = Figure(
         "for p = 1 (open circles) is computed below it. Points as in (a), the largest "
         "N measured, at the axes: filled one and two layers, open three layers. (c) The corner of "
         "(b): boundaries of the manifold (full) and of the gap (dotted) for all depths. Error "
-        "bars: one standard deviation; lines between the points of (b) guide the eye; brackets of "
+        "bars: one standard deviation; lines between the points of (b) guide the eye; freezing "
+        "points with an error above 0.1 are left out (three layers at J_D = 0); brackets of "
         "the local entropy are below the line width."
     ),
     parameters={

@@ -24,13 +24,16 @@ from rmtheory.base.chain import Chain
 from rmtheory.base.estimate import Estimate
 from rmtheory.base.statistics import mean_of_rows
 from rmtheory.dynamics.averages import MeanField, mean_field
-from rmtheory.dynamics.finite_size import stopping_law
+from rmtheory.dynamics.finite_size import STORED, stopping_law
 from rmtheory.dynamics.freezing import flip_rate_curve, freezing_point
 from rmtheory.runtime.files import write_text
 from rmtheory.runtime.provenance import canonical_json, git_state
 from rmtheory.runtime.untrusted import read_json
 
 FOLDER = Path(__file__).resolve().parents[1] / "data"
+
+#: Tables that the theory itself reads.
+_ELSEWHERE = {"mean_field": STORED}
 
 Settings = Mapping[str, Any]
 
@@ -52,7 +55,12 @@ def stored_numbers(table: str, key: str) -> Any:
     >>> sorted(stored_numbers("mean_field", "law"))
     ['alpha', 'beta', 'covariance']
     """
-    return read_json(FOLDER / f"{table}.json")[key]["result"]
+    return read_json(path_of(table))[key]["result"]
+
+
+def path_of(table: str) -> Path:
+    """Return the file of a table."""
+    return _ELSEWHERE.get(table, FOLDER / f"{table}.json")
 
 
 def ship(table: str, path: Path | None = None, minutes: float = math.inf) -> list[str]:
@@ -60,7 +68,7 @@ def ship(table: str, path: Path | None = None, minutes: float = math.inf) -> lis
 
     After `minutes` no further piece is begun.
     """
-    file = path or FOLDER / f"{table}.json"
+    file = path or path_of(table)
     held: dict[str, Any] = read_json(file) if file.exists() else {}
     computed: list[str] = []
     end = time.monotonic() + 60 * minutes
@@ -186,6 +194,20 @@ def networks(
     return result
 
 
+def stops(n: int, jd: list[float], samples: int, caps: list[int], seed: int) -> dict[str, Any]:
+    """How many networks of one layer are at a fixed point within each cap, at each J_D."""
+    from rmsim.dynamics.relaxation import relax
+    from rmsim.dynamics.status import Status
+    from rmsim.network import Network
+
+    rows = []
+    for x in jd:
+        found = relax(Network(n, Chain(1, x)), samples=samples, max_sweeps=max(caps), seed=seed)
+        stopped = found.ended(Status.FIXED_POINT).numpy()
+        rows.append([int((stopped & (found.iterations.numpy() <= cap)).sum()) for cap in caps])
+    return {"stopped": rows}
+
+
 def _numbers(values: Any, digits: int = 6) -> list[float]:
     return [float(f"{x:.{digits}g}") for x in np.atleast_1d(values)]
 
@@ -209,34 +231,45 @@ MEASURED = {"samples": 20, "starts": 4, "sweeps": 50, "trajectories": 800_000, "
 
 
 def _network_pieces() -> list[Piece]:
-    settings = [
-        *random_settings(),
-        # Frozen after fifty sweeps: one layer, a chain of three.
-        {"layers": 1, "jd": 1.1, "lam": 0.0, "p": 1.0},
-        {"layers": 3, "jd": 0.9, "lam": 0.5, "p": 0.5},
-    ]
     return [
         Piece(f"networks {k} N={n}", networks, {**one, "n": n, **MEASURED})
-        for k, one in enumerate(settings)
+        for k, one in enumerate(random_settings())
         for n in (2000, 4000)
+    ]
+
+
+def _stop_pieces() -> list[Piece]:
+    """Sizes from which no constant of the theory was read."""
+    windows = {
+        120: (400, [0.36, 0.40, 0.44, 0.48]),
+        300: (300, [0.48, 0.51, 0.54, 0.57]),
+        700: (120, [0.57, 0.60, 0.63, 0.66]),
+    }
+    return [
+        Piece(
+            f"stops N={n}",
+            stops,
+            {"n": n, "jd": jd, "samples": samples, "caps": [150, 400, 1000], "seed": 99},
+        )
+        for n, (samples, jd) in windows.items()
     ]
 
 
 def _chain_points() -> list[Piece]:
     """Freezing of chains, on lines of constant lambda or J_D."""
+    # In the order in which they say most: those computed so far are drawn.
     wanted: list[tuple[int, float, dict[str, float]]] = [
-        (1, 0.8, {}),
-        *((2, 0.8, {"lam": lam}) for lam in (0.3, 0.6, 0.8, 1.1)),
-        (2, 0.8, {"jd": 0.0}),
-        *((3, 0.8, {"lam": lam}) for lam in (0.3, 0.6, 0.8, 1.1)),
-        (3, 0.8, {"jd": 0.0}),
-        *((layers, 1.0, {"lam": lam}) for layers in (2, 3) for lam in (0.3, 0.5)),
+        *((2, 0.8, {"lam": lam}) for lam in (0.3, 0.8, 1.1)),
+        *((3, 0.8, {"lam": lam}) for lam in (0.3, 0.8, 1.1)),
+        *((layers, 0.8, {"jd": 0.0}) for layers in (2, 3)),
+        *((layers, 1.0, {"lam": lam}) for lam in (0.3, 0.5) for layers in (2, 3)),
+        *((layers, 0.8, {"lam": 0.6}) for layers in (2, 3)),
     ]
     return [
         Piece(
-            " ".join([f"freezing L={layers} p={p:g}", *(f"{k}={x:g}" for k, x in fixed.items())]),
+            f"freezing L={layers} p={p:g} " + " ".join(f"{k}={x:g}" for k, x in fixed.items()),
             freezing,
-            {"layers": layers, "p": p, **fixed, "seed": 0, "repetitions": 3 if fixed else 8},
+            {"layers": layers, "p": p, **fixed, "seed": 0, "repetitions": 2},
         )
         for layers, p, fixed in wanted
     ]
@@ -244,11 +277,12 @@ def _chain_points() -> list[Piece]:
 
 TABLES: dict[str, list[Piece]] = {
     "mean_field": [
-        Piece("curve", curve, {"seed": 0, "repetitions": 12, "iterations": 20}),
-        Piece("relay", relay, {"seed": 1, "repetitions": 12}),
+        Piece("relay", relay, {"seed": 1, "repetitions": 10}),
+        Piece("curve", curve, {"seed": 0, "repetitions": 6, "iterations": 12}),
         Piece("law", law, {"seed": 0, "repetitions": 60}),
     ],
     "mean_field_networks": _network_pieces(),
+    "chance_stops": _stop_pieces(),
     "freezing_points": _chain_points(),
 }
 
@@ -257,12 +291,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Compute the tables named."""
     parser = argparse.ArgumentParser(prog="python -m figures.paper.shipped", description=__doc__)
     parser.add_argument("table", nargs="+", choices=sorted(TABLES))
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the tables are stored")
+    parser.add_argument("--folder", type=Path, help="store the tables there instead")
     text = "begin no piece of a table after this time"
     parser.add_argument("--minutes", type=float, default=math.inf, help=text)
     given = parser.parse_args(arguments)
     for table in given.table:
-        keys = ship(table, given.folder / f"{table}.json", given.minutes)
+        path = given.folder and given.folder / f"{table}.json"
+        keys = ship(table, path, given.minutes)
         print(f"{table}: {len(keys)} of {len(TABLES[table])} pieces computed")
     return 0
 

@@ -179,10 +179,14 @@ def print_table(design: Design, answer: Mapping[str, Any]) -> None:
     last = f"{symbol} = {design.values[-1]:g}"
     columns = ["N", f"50 % point in {symbol}", f"{design.search.unit}s at {last}"]
     bounded = any(row["bound"] is not None for row in rows)
+    predicted = any(row["theory_threshold"] is not None for row in rows)
+    if predicted:
+        columns.insert(2, "theory")
     cells = [
         [
             str(row["n"]),
             shown(row["threshold"], row["threshold_error"]),
+            *([shown(row["theory_threshold"], row["theory_threshold_error"])] if predicted else []),
             shown(row["sweeps_median"], row["sweeps_median_error"]),
             *([f"{row['bound']:.3f}"] if bounded else []),
             row["status"],

@@ -12,11 +12,13 @@ Divided by E[Z], the pairs at a distance are the neighbours of a typical (plante
 The dynamics is held against its theory for N -> infinity (docs: Theory of the dynamics): the flip
 averages of networks (:func:`network_averages`), and where a relaxation ended
 (:func:`mean_field_of`).
-This is the only module of the simulator that calls the physics of :mod:`rmtheory`.
+Its sampling on a GPU is :mod:`rmsim.studies.device_theory`. Nothing below :mod:`rmsim.studies`
+calls the physics of :mod:`rmtheory`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -34,6 +36,7 @@ from rmtheory.base.errors import InvalidInputError, OutsideValidityError
 from rmtheory.base.statistics import standard_error
 from rmtheory.dynamics.averages import LEAST_TRAJECTORIES, MeanField, mean_field
 from rmtheory.dynamics.bound import convergence_bound as theory_convergence_bound
+from rmtheory.dynamics.finite_size import half_point
 from rmtheory.local_entropies.curves import CurveStoppedError
 from rmtheory.local_entropies.curves import curve as theory_curve
 from rmtheory.local_entropies.typical import typical_neighbourhood
@@ -58,6 +61,7 @@ __all__ = [
     "annealed_entropy",
     "convergence_bound",
     "counts_of",
+    "half_points",
     "local_entropies",
     "log_mean_count",
     "mean_count",
@@ -312,6 +316,27 @@ def network_averages(
         quantiles = np.quantile(stability, MeanField.margin_levels, axis=-1)
         margins[here] = np.moveaxis(quantiles, 0, -1)
     return NetworkAverages(rates, overlaps, resting, margins)
+
+
+def half_points(sizes: Sequence[int], sweeps: int) -> tuple[Array, Array]:
+    """Return J_D at which half of the networks of each size stop within `sweeps`, with its error.
+
+    The theory of the dynamics of one layer, all neurons updated at once; it takes nothing from
+    networks but the coefficient of the correction in 1/sqrt(N) (docs: Theory of the dynamics). nan
+    where it was not solved: few neurons, or caps far from 1000 sweeps.
+
+    Examples
+    --------
+    >>> points, errors = half_points([1000, 10], 1000)
+    >>> bool(abs(points[0] - 0.637) < 0.01), bool(np.isnan(points[1]))
+    (True, True)
+    """
+    points = np.full((2, len(sizes)), math.nan)
+    for k, size in enumerate(sizes):
+        with contextlib.suppress(InvalidInputError):
+            point = half_point(int(size), sweeps)
+            points[:, k] = float(point.value), float(point.error)
+    return points[0], points[1]
 
 
 #: Sweeps and trajectories of a prediction: about a CPU-second for one layer.

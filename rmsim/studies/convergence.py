@@ -412,7 +412,21 @@ def _threshold(design: Design, row: xr.Dataset) -> dict[str, Any]:
         "method": str(row["threshold_method"].item()),
         "bound": convergence_bound(n) if design.bounded else None,
         **plain_numbers(last, ("sweeps_median", "sweeps_median_error")),
+        **_theory(row),
     }
+
+
+def _theory(row: xr.Dataset) -> dict[str, float | None]:
+    """The 50 % point of the theory, and the difference in errors of both; None without one."""
+    names = ("theory_threshold", "theory_threshold_error")
+    if not set(names) <= set(row):
+        return dict.fromkeys((*names, "threshold_z_score"))
+    numbers = plain_numbers(row, (*names, "threshold", "threshold_error"))
+    theory, its, measured, error = numbers.values()
+    score = None
+    if theory is not None and its is not None and measured is not None and error is not None:
+        score = (measured - theory) / math.hypot(error, its)
+    return {names[0]: theory, names[1]: its, "threshold_z_score": score}
 
 
 def _point(row: xr.Dataset) -> dict[str, Any]:
@@ -436,6 +450,13 @@ def analysed(folder: str | os.PathLike[str], sweep: Sweep, design: Design) -> Th
     raw = gather(folder, sweep)
     data = analyse(raw, design.control, seed=sweep.seed)
     data.attrs["trend"] = LAW if design.follows_law else "unknown"
+    if design.has_half_points:
+        from rmsim.studies.compare import half_points
+
+        value, error = half_points(design.sizes, design.search.cap)
+        meaning = {"long_name": "50 % point, theory of the dynamics"}
+        data["theory_threshold"] = ("n", value, meaning)
+        data["theory_threshold_error"] = ("n", error)
     trends, limit = trends_of(data)
     attributes = raw.attrs | data.attrs | trend_attributes(trends, limit)
     return Thresholds(design, data.assign_attrs(attributes), trends, limit)

@@ -508,8 +508,12 @@ def limit_of(trends: tuple[Trend, ...]) -> Limit:
         (law,) = trends
         if law.p_value < REJECTED:
             return Limit(f"none: {LAW}, the law of the dynamics, does not fit these sizes")
+        from rmtheory.dynamics.finite_size import stored_theory
+
         # The theory has a limit of its own, which no network enters.
-        verdict = f"by the law of the dynamics, {LAW} (theory: rmtheory mean-field --critical)"
+        core = stored_theory()[0].freezing
+        theory = f"theory without networks: {float(core.value):.4f} ± {float(core.error):.4f}"
+        verdict = f"by the law of the dynamics, {LAW} ({theory})"
         return Limit(verdict, law.a, law.a_error)
     if not trends or trends[0].dof < _LEAST_DOF:
         return Limit("none: at least four sizes with a 50 % point are needed")

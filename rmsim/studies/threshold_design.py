@@ -212,6 +212,12 @@ class Design:
         return self.search.algorithm == "dynamics" and self.ensemble.layers == 1 and plain
 
     @property
+    def has_half_points(self) -> bool:
+        """Whether theory also gives the 50 % points themselves: dense, all updated at once."""
+        whole = self.ensemble.rho == 1 and self.search.p == 1
+        return self.follows_law and whole and self.control == "jd"
+
+    @property
     def bounded(self) -> bool:
         """Whether sqrt(2 ln N) bounds its 50 % points: J_D, for the dynamics of one layer."""
         one = self.search.algorithm == "dynamics" and self.ensemble.layers == 1

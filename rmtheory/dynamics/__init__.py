@@ -6,7 +6,13 @@ if TYPE_CHECKING:
     from rmtheory.dynamics.averages import MeanField, Series, mean_field
     from rmtheory.dynamics.bound import ConvergenceBound, convergence_bound, jd_for_failure
     from rmtheory.dynamics.exact_steps import FirstSteps, first_steps
-    from rmtheory.dynamics.finite_size import StoppingLaw, half_point, stopping_law
+    from rmtheory.dynamics.finite_size import (
+        StoppingLaw,
+        counted_flips,
+        half_point,
+        stopping_law,
+        stored_theory,
+    )
     from rmtheory.dynamics.freezing import (
         FlipRateCurve,
         FreezingPoint,
@@ -31,7 +37,13 @@ else:
             ".averages": ["MeanField", "Series", "mean_field"],
             ".bound": ["ConvergenceBound", "convergence_bound", "jd_for_failure"],
             ".exact_steps": ["FirstSteps", "first_steps"],
-            ".finite_size": ["StoppingLaw", "half_point", "stopping_law"],
+            ".finite_size": [
+                "StoppingLaw",
+                "counted_flips",
+                "half_point",
+                "stopping_law",
+                "stored_theory",
+            ],
             ".freezing": [
                 "FlipRateCurve",
                 "FreezingPoint",
@@ -62,6 +74,7 @@ __all__ = [
     "Stationary",
     "StoppingLaw",
     "convergence_bound",
+    "counted_flips",
     "displacement",
     "first_steps",
     "fitted_curve",
@@ -75,4 +88,5 @@ __all__ = [
     "stationary",
     "stationary_rate",
     "stopping_law",
+    "stored_theory",
 ]

@@ -5,11 +5,12 @@ Below the freezing point the dynamics never ends for N -> infinity: a fraction
 The coupling at which the stationary state flips at the rate f
 (:mod:`rmtheory.dynamics.stationary_state`) is
 
-.. math:: x(f) = x_{dyn} - k \sqrt f + a f + O(f^{3/2}), \qquad k = 2\rho(p)/\sqrt p
+.. math:: x(f) = x_{dyn} - k \sqrt f + a f + b f^{3/2} + O(f^2), \qquad k = 2\rho(p)/\sqrt p
     \quad\text{for one layer},
 
-where the overshoot :math:`\rho` is known exactly. For chains k is fitted. The freezing point is
-the fit at f = 0.
+where the overshoot :math:`\rho` is known exactly. a and b are fitted; for chains k and a are, and b
+is left out. The freezing point is the fit at f = 0. (One layer without b: from f = 0.15 on the fit
+is rejected, and from 0.08 on :math:`J_{dyn}` comes out 0.001 too small.)
 
 Let a field that changes as if neurons flipped at the rate f drive the site, and let its states flip
 at the rate R f. Activity sustains itself if R > 1 and dies out if R < 1. Near the freezing point
@@ -44,7 +45,7 @@ from rmtheory.dynamics.stationary_state import Stationary, overshoot, stationary
 Floats = NDArray[np.float64]
 
 #: Flip rates at which the coupling is solved for: one layer, and chains.
-_RATES_OF_ONE = (0.08, 0.04, 0.02, 0.01)
+_RATES_OF_ONE = (0.15, 0.08, 0.04, 0.02, 0.01)
 _RATES = (0.03, 0.015, 0.008, 0.004)
 
 #: Couplings are searched up to this one.
@@ -63,6 +64,8 @@ class Line(ABC):
     #: Flip rates at which x is solved for, falling; iterations averaged at each.
     rates: tuple[float, ...]
     iterations: int
+    #: Powers of f that are fitted besides the root.
+    powers: tuple[float, ...] = (1.0,)
     #: Whether the relay sees its path at all times.
     continuous = False
 
@@ -88,6 +91,7 @@ class OneLayer(Line):
 
     control, layers, iterations = "jd", 1, 20
     rates: tuple[float, ...] = _RATES_OF_ONE
+    powers: tuple[float, ...] = (1.0, 1.5)
 
     def couplings(self, x: float) -> tuple[float, float, float]:
         """Return J_D alone."""
@@ -105,7 +109,8 @@ class OneLayer(Line):
 class RelayAtAllTimes(OneLayer):
     """The limit f -> 0 of one layer itself: no overshoot, so no square root."""
 
-    rates, continuous = _RATES_OF_ONE[1:], True  # the coarsest grid is not needed
+    # Coarser grids would need the next power.
+    rates, powers, continuous = _RATES_OF_ONE[2:], (1.0,), True
 
     def slope(self, p: float) -> float | None:
         """Return 0."""
@@ -248,7 +253,7 @@ def freezing_point(
         )
         states.append(state)
         guess = line.next_guess(float(state.coupling.value), flips)
-    point = _extrapolated(line.rates, [state.coupling for state in states], line.slope(rate))
+    point = _extrapolated(line, [state.coupling for state in states], line.slope(rate))
     left = max(state.undecayed for state in states)
     if left:
         method = f"{point.method}; some correlations had not decayed, up to {left:.2g} was left"
@@ -294,29 +299,29 @@ def _line(layers: int, jd: object, lam: object, continuous: bool) -> Line:
     return ChainLine(layers, "jd", float(checks.exact_real("lam", lam)))
 
 
-def _extrapolated(
-    rates: tuple[float, ...], couplings: list[Estimate], slope: float | None
-) -> Estimate:
-    """Fit x(f) = x_dyn - k sqrt(f) + a f; a known k is not fitted.
+def _extrapolated(line: Line, couplings: list[Estimate], slope: float | None) -> Estimate:
+    """Fit x(f) = x_dyn - k sqrt(f) + a f + ...; a known k is not fitted.
 
     The error has that of the fit, larger where the states scatter more than their errors say, and
     half of its change when the largest rate is left out.
     """
 
     def fit(first: int) -> Measurement:
-        f = np.array(rates[first:])
+        f = np.array(line.rates[first:])
         x = np.array([float(one.value) for one in couplings[first:]])
-        columns = [np.ones_like(f), f]
+        columns = [np.ones_like(f), *(f**power for power in line.powers)]
         if slope is None:
             columns.append(-np.sqrt(f))
         else:
             x = x + slope * np.sqrt(f)
-        found = weighted_fit(columns, x, pooled_errors(rates, couplings)[first:])
+        found = weighted_fit(columns, x, pooled_errors(line.rates, couplings)[first:])
         return Measurement(float(found.coefficients[0]), found.scale * float(found.errors[0]))
 
     whole = fit(0)
     shift = fit(1).value - whole.value
-    method = "stationary flip rates extrapolated to 0, x = x_dyn - k sqrt(f) + a f"
+    terms = " + ".join(f"a f^{power:g}" if power != 1 else "a f" for power in line.powers)
+    method = f"stationary flip rates extrapolated to 0, x = x_dyn - k sqrt(f) + {terms}"
+    method = method.replace("a f^1.5", "b f^1.5")
     return Estimate(whole.value, math.hypot(whole.error, shift / 2), Tier.ESTIMATED, method)
 
 
@@ -510,7 +515,7 @@ def flip_rate_curve(
     Some 40 CPU-seconds; the error of J_dyn is then near 0.001.
     """
     rate = update_probability(p)
-    rates = (0.15, *_RATES_OF_ONE)
+    rates = OneLayer.rates
     sequence = np.random.SeedSequence(checks.integer("seed", seed, 0))
     slope = overshoot_slope(rate)
     couplings = [
@@ -529,9 +534,21 @@ def flip_rate_curve(
 
 
 def fitted_curve(
-    rates: Sequence[float], couplings: Sequence[Estimate], p: float = 1.0
+    rates: Sequence[float],
+    couplings: Sequence[Estimate],
+    p: float = 1.0,
+    limit: Estimate | None = None,
 ) -> FlipRateCurve:
     """Fit f_inf(J_D) to stationary states of one layer that were solved for.
+
+    Parameters
+    ----------
+    rates, couplings : sequence
+        Flip rates, and the J_D at which neurons flip at each.
+    p : float
+        Update probability.
+    limit : Estimate, optional
+        J_dyn by an independent route, one more point of the fit, at f = 0.
 
     Examples
     --------
@@ -542,11 +559,16 @@ def fitted_curve(
     >>> print(fitted_curve(rates, couplings).freezing)
     0.814 ± 3e-3
     """
-    slope = overshoot_slope(p)
-    f = np.array(rates)
-    shifted = np.array([float(one.value) for one in couplings]) + slope * np.sqrt(f)
-    found = weighted_fit(
-        np.stack([_row(rate) for rate in rates], axis=1), shifted, pooled_errors(rates, couplings)
-    )
+    shifted = [
+        float(one.value) + overshoot_slope(p) * math.sqrt(f)
+        for f, one in zip(rates, couplings, strict=True)
+    ]
+    rows = [_row(rate) for rate in rates]
+    errors = pooled_errors(rates, couplings).tolist()
+    if limit is not None:
+        rows.append(_row(0.0))
+        shifted.append(float(limit.value))
+        errors.append(float(limit.error))
+    found = weighted_fit(np.stack(rows, axis=1), np.array(shifted), np.array(errors))
     covariance = found.scale**2 * found.covariance
     return FlipRateCurve(p, tuple(rates), tuple(couplings), found.coefficients, covariance)

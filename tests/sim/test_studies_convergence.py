@@ -211,6 +211,7 @@ def test_the_law_of_the_dynamics_gives_the_freezing_point() -> None:
     assert law.p_value > 0.3
     limit = limit_of((law,))
     assert limit.value == law.a
+    assert "theory without networks: 0.81" in limit.verdict
     assert abs(law.a - 0.814) < 2 * law.a_error < 0.05
     # The leading coefficient is negative, as flips that are too many have to fall below n(T).
     assert law.b < -4 * law.b_error

@@ -137,6 +137,25 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.usefixtures("points_here")
+def test_the_half_point_of_theory_stands_beside_the_measured_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["thresholds", "--n", "20,150", "--jd", ".3,.44,.58", "--samples", "20"]
+    command += ["--out", str(tmp_path), "--jobs", "1"]
+    small, large = answer(capsys, *command)["thresholds"]  # type: ignore[misc]
+    # 20 neurons are too few for the law of chance stops.
+    assert small["theory_threshold"] is None
+    assert small["threshold_z_score"] is None
+    assert 0.40 < large["theory_threshold"] < 0.47
+    assert abs(large["threshold_z_score"]) < 4
+    assert run(command) == 0
+    assert "theory" in capsys.readouterr().out
+    # Masked networks have the same limit, but not this law.
+    masked = answer(capsys, *command[:-4], "--p", ".8", *command[-4:])["thresholds"]
+    assert all(row["theory_threshold"] is None for row in masked)  # type: ignore[attr-defined]
+
+
 def test_out_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(COMMAND) == 2
     assert "out must be given" in capsys.readouterr().err

@@ -20,10 +20,16 @@ from rmtheory.base.errors import InvalidInputError, NotConvergedError
 from rmtheory.base.estimate import Estimate, Tier
 from rmtheory.base.gaussian import P
 from rmtheory.cli import run
-from rmtheory.dynamics import finite_size, stationary_state
+from rmtheory.dynamics import finite_size, freezing, stationary_state
 from rmtheory.dynamics.averages import mean_field
 from rmtheory.dynamics.exact_steps import first_steps
-from rmtheory.dynamics.finite_size import StoppingLaw, half_point, stopping_law, stopping_time
+from rmtheory.dynamics.finite_size import (
+    StoppingLaw,
+    counted_flips,
+    half_point,
+    stopping_law,
+    stopping_time,
+)
 from rmtheory.dynamics.freezing import (
     FlipRateCurve,
     fitted_curve,
@@ -349,9 +355,7 @@ def test_probability_to_stop() -> None:
     assert law.rate(float(flips.value)).value * 1000 == pytest.approx(math.log(2))
     # Constant f: half of the networks at n_50, all at 0, none where many flip.
     for n, wanted in ((float(flips.value), 0.5), (0.0, 1.0), (200.0, 0.0)):
-        assert law.probability(1000, np.full(1000, n / 1000)).value == pytest.approx(
-            wanted, abs=1e-5
-        )
+        assert law.probability(np.full(1000, n)).value == pytest.approx(wanted, abs=1e-5)
 
 
 def test_the_stopping_law_knows_where_it_was_measured() -> None:
@@ -363,11 +367,11 @@ def test_the_stopping_law_knows_where_it_was_measured() -> None:
         with pytest.raises(InvalidInputError, match="sweeps must be from"):
             law.flips_at(sweeps)
     # Few sweeps with hardly a flip: the network may have stopped in any of them.
-    quiet = law.probability(1000, np.full(5, 0.001))
+    quiet = law.probability(np.full(5, 1.0))
     assert quiet.value < 0.2
     assert quiet.value + quiet.error > 0.8
     # Above the range the slope of log w may differ by half.
-    above = law.probability(1000, np.full(1000, 0.05))
+    above = law.probability(np.full(1000, 50.0))
     assert 0.5 < above.error / above.value < 3
 
 
@@ -392,6 +396,29 @@ def test_flip_rate_curve_at_small_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     assert abs(curve.rate(0.5).value - 0.0718) < 4 * curve.rate(0.5).error + 0.001
 
 
+def test_the_freezing_point_is_the_limit_of_its_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    """States on a curve with terms f and f^(3/2): the limit is met, and brackets tell its sides."""
+
+    def on_a_curve(f: float, *_: object, continuous: bool = False, **__: object) -> Stationary:
+        root = 0.0 if continuous else -2 * overshoot() * math.sqrt(f) + 0.2 * f**1.5
+        x = Estimate(0.8147 - 0.09 * f + root, 1e-4 / math.sqrt(f), Tier.ESTIMATED, "given")
+        return Stationary(f, x, -5.0, np.ones((1, 2)))
+
+    monkeypatch.setattr(freezing, "stationary", on_a_curve)
+    for continuous in (False, True):
+        found = freezing_point(1, continuous=continuous)
+        assert found.point.value == pytest.approx(0.8147, abs=1e-9)
+        assert found.low < found.point.value < found.high
+        assert found.sustained_low.value > 0 > found.sustained_high.value
+        assert ("f^1.5" in found.point.method) == (not continuous)
+    # A fit that stops at f, as for chains, is off by more than its states are known to.
+    line = freezing.OneLayer()
+    line.powers = (1.0,)
+    states = [on_a_curve(f).coupling for f in line.rates]
+    short = freezing._extrapolated(line, states, line.slope(1.0))
+    assert 0.8147 - short.value > 5e-4
+
+
 def test_errors_of_few_repetitions_are_pooled() -> None:
     """Errors of 2 repetitions scatter; pooled ones grow as f^(-1/2), and chi^2 enlarges a fit."""
     rates = (0.16, 0.04, 0.01)
@@ -404,20 +431,34 @@ def test_errors_of_few_repetitions_are_pooled() -> None:
     straight = fitted_curve(rates, [_estimate(x, 1e-4) for x in states])
     states[2] += 0.02
     bent = fitted_curve(rates, [_estimate(x, 1e-4) for x in states])
+    # An independent limit is one more point, and wins where it is more precise.
+    pulled = fitted_curve(rates, bent.couplings, limit=_estimate(0.9, 1e-7))
+    assert pulled.freezing.value == pytest.approx(0.9, abs=1e-4)
     assert straight.freezing.value == pytest.approx(0.814, abs=1e-9)
     assert bent.freezing.error > 20 * straight.freezing.error
 
 
-def test_half_points_have_the_error_of_the_next_order() -> None:
+def test_half_points_and_their_error() -> None:
     curve = FlipRateCurve(1.0, (0.15,), (), np.array([0.814, 0.0, 0.0]), 1e-12 * np.eye(3))
     law = StoppingLaw(_estimate(3.6, 1e-6), _estimate(0.14, 1e-8), 0.0)
-    points = [half_point(n, 1000, curve, law) for n in (1000, 4000)]
-    # J_dyn - J_50 falls as N^(-1/2), its error as 1/N.
+    sizes = (1000, 4000, 10**6, 4 * 10**6)
+    points = [half_point(n, 1000, curve, law) for n in sizes]
+    wanted = float(law.flips_at(1000).value)
+    for n, point in zip(sizes, points, strict=True):
+        jd = float(point.value)
+        # f_inf of this curve written out: N f (1 + (J_dyn - J_D)/J_D) = N f J_dyn/J_D.
+        rate = ((0.814 - jd) / (2 * overshoot())) ** 2
+        assert n * rate * 0.814 / jd == pytest.approx(wanted, rel=1e-6)
+        assert counted_flips(n, rate, jd) == pytest.approx(wanted, rel=1e-6)
+    # J_dyn - J_50 falls as N^(-1/2) at last, its error as N^(-3/2).
     away = [0.814 - float(one.value) for one in points]
-    assert away[0] / away[1] == pytest.approx(2, rel=1e-3)
-    assert points[0].error / points[1].error == pytest.approx(4, rel=1e-2)
+    assert away[2] / away[3] == pytest.approx(2, rel=1e-2)
+    assert away[0] / away[1] < 1.9
+    assert points[0].error / points[1].error > 5
     with pytest.raises(InvalidInputError, match="size must be at least"):
-        half_point(100, 1000, curve, law)
+        half_point(50, 1000, curve, law)
+    with pytest.raises(InvalidInputError, match="jd must be positive"):
+        counted_flips(100, 0.01, 0.0)
 
 
 def _estimate(value: float, error: float = 0.01) -> Estimate:
