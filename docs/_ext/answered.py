@@ -1,48 +1,42 @@
-"""Which (L, J_D, lam, d) are answered: y*, S_I* and its slope at 300 random points, and a picture.
+"""What the theory answers, measured: three tables that the docs show, and a picture.
 
-``python docs/_ext/answered.py`` adds the points that are missing to ``docs/_static/answered.csv``
-(one line each: what was asked, what came out, CPU-seconds) and draws ``docs/_static/answered.svg``.
-Points are independent of each other and of the order; a run that was interrupted goes on. A point
-that takes more than CPU_LIMIT seconds counts as refused.
+``python docs/_ext/answered.py TABLE`` adds the rows that are missing to the file answered_TABLE.csv
+of docs/_static (what was asked, what came out, CPU-seconds):
+
+- ``points``: y*, S_I* and its slope at 300 random (L, J_D, lam, d), and their picture;
+- ``critical``: 60 critical couplings of all depths, with the verdicts at both ends;
+- ``rule``: phi and S_I at 200 random (chain, d, y) against the rule of tests/local_entropy_rule.py.
+
+Rows are independent of each other and of the order; a run that was interrupted resumes,
+``--minutes 9`` ends one after that time, numbers ask for these rows alone. What takes more than
+CPU_LIMIT seconds counts as refused.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
 import math
 import signal
 import sys
 import time
+from abc import ABC, abstractmethod
 from pathlib import Path
 from types import FrameType
+from typing import ClassVar
 
 import numpy as np
 
-from rmtheory import Chain, RMError
+from rmtheory import Chain, OutsideValidityError, RMError
 from rmtheory.local_entropies.points import ystar
+from rmtheory.local_entropies.thresholds import critical_coupling
 
 ROOT = Path(__file__).resolve().parents[2]
-TABLE = ROOT / "docs" / "_static" / "answered.csv"
-PICTURE = ROOT / "docs" / "_static" / "answered.svg"
+STATIC = ROOT / "docs" / "_static"
+sys.path.insert(0, str(ROOT))  # what is asked is in the tests
 POINTS, SEED, CPU_LIMIT = 300, 16, 60.0
-COLUMNS = (
-    "point", "layers", "jd", "lam", "d", "answer", "y_star", "internal", "internal_error", "slope",
-    "slope_error", "seconds", "reason",
-)  # fmt: skip
 
-
-def asked() -> list[tuple[str, float, float, float]]:
-    """Return the random points: J_D and lam uniform, d uniform in its logarithm."""
-    rng = np.random.default_rng(SEED)
-    return [
-        (
-            str(rng.choice(["1", "2", "3", "5", "inf"])),
-            round(float(rng.uniform(0, 2)), 4),
-            round(float(rng.uniform(0, 1.5)), 4),
-            float(f"{math.exp(rng.uniform(math.log(1e-5), math.log(0.49))):.4g}"),
-        )
-        for _ in range(POINTS)
-    ]
+Row = dict[str, object]
 
 
 class _TooLongError(RMError):
@@ -53,16 +47,94 @@ def _stop(signum: int, frame: FrameType | None) -> None:
     raise _TooLongError(f"no answer within {CPU_LIMIT:g} CPU-seconds")
 
 
-def answer(layers: str, jd: float, lam: float, d: float) -> dict[str, object]:
-    """Ask for y* at one point."""
-    depth: int | str = layers if layers == "inf" else int(layers)
-    row: dict[str, object] = {"layers": layers, "jd": jd, "lam": lam, "d": d, "reason": ""}
-    start = time.process_time()
-    signal.signal(signal.SIGPROF, _stop)
-    signal.setitimer(signal.ITIMER_PROF, CPU_LIMIT)
-    try:
-        point = ystar(Chain(depth, jd, 0.0 if layers == "1" else lam), d)
-        row |= {
+class Table(ABC):
+    """Questions by number, and a file with a row for each that was asked."""
+
+    name: ClassVar[str]
+    #: Columns between the number of the question and the CPU-seconds.
+    columns: ClassVar[tuple[str, ...]]
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return STATIC / f"answered_{self.name}.csv"
+
+    @abstractmethod
+    def questions(self) -> list[Row]:
+        """Return what is asked."""
+
+    @abstractmethod
+    def answer(self, question: Row) -> Row:
+        """Answer a question; an RMError is a refusal."""
+
+    def rows(self) -> list[dict[str, str]]:
+        """Return the rows that are done, in the order of the questions."""
+        if not self.path.exists():
+            return []
+        with self.path.open(newline="") as file:
+            return sorted(csv.DictReader(file), key=lambda row: int(row["number"]))
+
+    def extend(self, which: list[int], minutes: float) -> bool:
+        """Add rows, each as soon as it is done; return whether all are there now."""
+        end, questions = time.monotonic() + 60 * minutes, self.questions()
+        missing = set(which) - {int(row["number"]) for row in self.rows()}
+        fresh = not self.path.exists()
+        with self.path.open("a", newline="") as file:
+            columns = ("number", *self.columns, "seconds", "reason")
+            writer = csv.DictWriter(file, columns, lineterminator="\n")
+            if fresh:
+                writer.writeheader()
+            for number in (k for k in which if k in missing):
+                if time.monotonic() > end:
+                    return False
+                writer.writerow(
+                    {"number": number} | questions[number] | self._timed(questions[number])
+                )
+                file.flush()
+        return True
+
+    def _timed(self, question: Row) -> Row:
+        start, row = time.process_time(), {}
+        signal.signal(signal.SIGPROF, _stop)
+        signal.setitimer(signal.ITIMER_PROF, CPU_LIMIT)
+        try:
+            row = self.answer(question)
+        except RMError as problem:
+            row = {"answer": "refused", "reason": str(problem)}
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0.0)
+        return row | {"seconds": f"{time.process_time() - start:.1f}"}
+
+
+class PointTable(Table):
+    """y*, S_I* and its slope: J_D and lam uniform, d uniform in its logarithm."""
+
+    name = "points"
+    columns = (
+        "layers", "jd", "lam", "d", "answer", "y_star", "internal", "internal_error", "slope",
+        "slope_error",
+    )  # fmt: skip
+
+    def questions(self) -> list[Row]:
+        """Return the random points."""
+        rng = np.random.default_rng(SEED)
+        return [
+            {
+                "layers": str(rng.choice(["1", "2", "3", "5", "inf"])),
+                "jd": round(float(rng.uniform(0, 2)), 4),
+                "lam": round(float(rng.uniform(0, 1.5)), 4),
+                "d": float(f"{math.exp(rng.uniform(math.log(1e-5), math.log(0.49))):.4g}"),
+            }
+            for _ in range(POINTS)
+        ]
+
+    def answer(self, question: Row) -> Row:
+        """Ask for y* at one point."""
+        layers, jd, lam, d = (question[name] for name in ("layers", "jd", "lam", "d"))
+        depth = layers if layers == "inf" else int(str(layers))
+        chain = Chain(depth, jd, 0.0 if layers == "1" else lam)  # type: ignore[arg-type]
+        point = ystar(chain, d)  # type: ignore[arg-type]
+        return {
             "answer": "bound of y*" if point.y_star_is_bound else "y*",
             "y_star": f"{float(point.y_star):.6g}",
             "internal": f"{float(point.internal):.8g}",
@@ -70,44 +142,121 @@ def answer(layers: str, jd: float, lam: float, d: float) -> dict[str, object]:
             "slope": f"{float(point.slope):.6g}",
             "slope_error": f"{float(point.slope.error):.1g}",
         }
-    except RMError as problem:
-        row |= {"answer": "refused", "reason": str(problem)}
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0.0)
-    return row | {"seconds": f"{time.process_time() - start:.1f}"}
 
 
-def table() -> list[dict[str, str]]:
-    """Return the points that are done."""
-    if not TABLE.exists():
-        return []
-    with TABLE.open(newline="") as file:
-        return list(csv.DictReader(file))
+class CriticalTable(Table):
+    """Critical couplings of all depths: a bracket and the verdicts at its ends."""
+
+    name = "critical"
+    columns = (
+        "layers", "coupling", "kind", "other", "answer", "low", "high", "at_low", "at_low_error",
+        "at_high", "at_high_error", "d", "verdict_low", "verdict_high",
+    )  # fmt: skip
+
+    def questions(self) -> list[Row]:
+        """Return the 60 settings."""
+        from tests.critical_settings import SETTINGS
+
+        names = ("layers", "coupling", "kind", "other")
+        return [dict(zip(names, setting, strict=True)) for setting in SETTINGS]
+
+    def answer(self, question: Row) -> Row:
+        """Bracket one critical coupling, with verdicts on the whole curve at its ends."""
+        layers, coupling, kind, other = map(str, question.values())
+        given = {} if not other else {"lam" if coupling == "jd" else "jd": float(other)}
+        try:
+            critical = critical_coupling(layers, coupling, kind=kind, **given)  # type: ignore[arg-type]
+        except OutsideValidityError as problem:  # the other coupling alone is beyond the threshold
+            return {"answer": "none exists", "reason": str(problem)}
+        low, high = critical.at_low, critical.at_high
+        return {
+            "answer": "bracket",
+            "low": f"{critical.low:.10g}",
+            "high": f"{critical.high:.10g}",
+            "at_low": f"{float(low):.3g}",
+            "at_low_error": f"{float(low.error):.1g}",
+            "at_high": f"{float(high):.3g}",
+            "at_high_error": f"{float(high.error):.1g}",
+            "d": f"{float(critical.d):.5g}",
+            "verdict_low": critical.verdicts[0],
+            "verdict_high": critical.verdicts[1],
+        }
 
 
-def extend(which: list[int]) -> None:
-    """Add points to the table, each as soon as it is done."""
-    done = {int(row["point"]) for row in table()}
-    fresh = not TABLE.exists()
-    with TABLE.open("a", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        if fresh:
-            writer.writeheader()
-        for k in which:
-            if k not in done:
-                writer.writerow({"point": k} | answer(*asked()[k]))
-                file.flush()
+class RuleTable(Table):
+    """The package against an independent rule; ours and theirs differ by so many errors of ours."""
+
+    name = "rule"
+    columns = (
+        "layers", "jd", "lam", "d", "y", "answer", "tier", "phi", "phi_error", "phi_errors_apart",
+        "internal", "internal_error", "internal_errors_apart",
+    )  # fmt: skip
+
+    def questions(self) -> list[Row]:
+        """Return the random points of the rule."""
+        from tests.local_entropy_rule import random_points
+
+        return [
+            {"layers": c.layers, "jd": c.jd, "lam": c.lam_left, "d": d, "y": y}
+            for c, d, y in random_points()
+        ]
+
+    def answer(self, question: Row) -> Row:
+        """Compare one point."""
+        from tests.local_entropy_rule import compare
+
+        row: Row = {"answer": "compared"}
+        for each in compare(self.questions().index(question)):
+            row["tier"] = each.tier
+            row[each.quantity] = f"{each.value:.14g}"
+            row[f"{each.quantity}_error"] = f"{each.error:.1g}"
+            row[f"{each.quantity}_errors_apart"] = f"{each.errors_apart:.2g}"
+        return row
+
+
+TABLES: dict[str, Table] = {
+    table.name: table for table in (PointTable(), CriticalTable(), RuleTable())
+}
+
+
+#: Where the docs show the critical couplings.
+PAGE = ROOT / "docs" / "local-entropy.md"
+BEGIN, END = "<!-- by docs/_ext/answered.py critical -->\n", "<!-- end -->\n"
+
+
+def critical_lines() -> list[str]:
+    """Return the critical couplings as a table in Markdown."""
+    rows = TABLES["critical"].rows()
+    lines = ["| $L$ | sought | the other | bracket | $d$ | CPU s |", "|---|---|---|---|---|---|"]
+    names = {"jd": "$J_D$", "lam": r"$\lambda$"}
+    for row in rows:
+        between = "none: the other alone is beyond" if row["answer"] == "none exists" else "refused"
+        if row["low"]:
+            digits = 10 if row["layers"] == "1" else 6
+            between = f"{float(row['low']):.{digits}f} … {float(row['high']):.{digits}f}"
+        sought = names[row["coupling"]] + (", gap" if row["kind"] == "gap" else "")
+        depth = r"$\infty$" if row["layers"] == "inf" else row["layers"]
+        cells = (depth, sought, row["other"], between, row["d"], row["seconds"])
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def show_critical() -> None:
+    """Bring the table of the page up to date."""
+    before, rest = PAGE.read_text().split(BEGIN)
+    _, after = rest.split(END)
+    PAGE.write_text(before + BEGIN + "\n" + "\n".join(critical_lines()) + "\n\n" + END + after)
 
 
 def draw() -> None:
-    """Draw what is answered, one panel for each depth."""
+    """Draw which points are answered, one panel for each depth."""
     import matplotlib as mpl
 
     mpl.use("svg")
     mpl.rcParams["svg.hashsalt"] = "answered"
     from matplotlib import pyplot as plt
 
-    rows = table()
+    rows = TABLES["points"].rows()
     figure, panels = plt.subplots(1, 5, figsize=(13, 3.2), sharex=True, sharey=True)
     kinds = {"y*": ("o", "C0"), "bound of y*": ("s", "C2"), "refused": ("x", "C3")}
     for panel, layers in zip(panels, ("1", "2", "3", "5", "inf"), strict=True):
@@ -122,10 +271,25 @@ def draw() -> None:
     handles = {label: h for p in panels for h, label in zip(*p.get_legend_handles_labels())}  # noqa: B905
     figure.legend(handles.values(), handles.keys(), loc="lower center", ncols=3, frameon=False)
     figure.tight_layout(rect=(0, 0.08, 1, 1))
-    figure.savefig(PICTURE, metadata={"Date": None})
+    figure.savefig(STATIC / "answered_points.svg", metadata={"Date": None})
+
+
+def main() -> int:
+    """Extend a table; exit code 0 once it is complete, 1 while rows are missing."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("table", choices=TABLES)
+    parser.add_argument("numbers", nargs="*", type=int)
+    parser.add_argument("--minutes", type=float, default=math.inf)
+    options = parser.parse_intermixed_args()
+    table = TABLES[options.table]
+    numbers = options.numbers or list(range(len(table.questions())))
+    complete = table.extend(numbers, options.minutes)
+    if table.name == "points":
+        draw()
+    elif table.name == "critical":
+        show_critical()
+    return 0 if complete else 1
 
 
 if __name__ == "__main__":
-    numbers = [int(word) for word in sys.argv[1:]] or list(range(POINTS))
-    extend(numbers)
-    draw()
+    raise SystemExit(main())

@@ -35,6 +35,7 @@ from rmtheory.local_entropies.curves import (
     Verdict,
     least_entropy,
     least_slope,
+    least_slope_by_integers,
     monotonicity,
 )
 from rmtheory.local_entropies.functional import Refined
@@ -121,7 +122,11 @@ class RepresentationManifold(Boundary):
     def minimum(
         self, tracker: CurveTracker, near: float | None, tol: float, slope_tol: float
     ) -> Minimum:
-        """Find the least slope."""
+        """Find the least slope, by integer y where they are known well enough."""
+        if near is not None:
+            rough = least_slope_by_integers(tracker, near, slope_tol)
+            if rough is not None:
+                return rough
         return least_slope(tracker, near, tol, slope_tol)
 
     def at(self, point: Refined, shift: float, curvature: float) -> Minimum:
@@ -148,7 +153,7 @@ class RepresentationManifold(Boundary):
         """Judge both curves; refuse a bracket whose verdicts are not opposite."""
         low = monotonicity(chain_at(ends[0]), dip=at_ends[0])
         # The search has followed the curve near the touching point.
-        model, point = functional(chain_at(ends[1])), at_ends[1].point.moments
+        model, point = functional(chain_at(ends[1])), at_ends[1].solved.moments
         tracker = CurveTracker(model)
         tracker.add(point.d, point.y, point.qhat)
         high = monotonicity(model.chain, tracker=tracker, dip=at_ends[1])

@@ -37,8 +37,9 @@ from rmtheory.base.errors import (
 )
 from rmtheory.base.estimate import Estimate, Tier
 from rmtheory.local_entropies.dilute_gas import small_distance
-from rmtheory.local_entropies.functional import Refined
+from rmtheory.local_entropies.functional import Refined, Scanned
 from rmtheory.local_entropies.points import YStar, distance, ystar
+from rmtheory.local_entropies.replicated import Ladder, LadderStar
 from rmtheory.local_entropies.solve import CurveTracker, functional
 from rmtheory.runtime import netcdf
 from rmtheory.runtime.provenance import parameters_hash
@@ -201,9 +202,16 @@ class Minimum:
     d: float
     value: float
     error: float
-    point: Refined
+    #: None where integer y gave the minimum.
+    point: Refined | None
     #: Second derivative of the slope in log d, where it is the slope that was minimised.
     curvature: float = 0.0
+
+    @property
+    def solved(self) -> Refined:
+        """The solved point, which the ends of a bracket have."""
+        assert self.point is not None
+        return self.point
 
 
 def least_slope(
@@ -242,6 +250,50 @@ def least_slope(
     misplaced = 0.5 * curvature * (left / width) ** 2
     error = point.slope_error + misplaced
     return Minimum(math.exp(middle), value, error, point, curvature / width**2)
+
+
+#: Integers place the least slope if they know it to this multiple of the tolerance: the ends of a
+#: bracket are then solved by the integrals, eight tolerances away from its middle.
+_PLACES = 3.0
+
+
+def least_slope_by_integers(tracker: CurveTracker, near: float, slope_tol: float) -> Minimum | None:
+    """Find the least slope close to `near` by the replicated matrix; None if too uncertain.
+
+    It takes a few tenths of a second for a point, where the transfer operator takes several. The
+    tracker starts from the point found.
+    """
+    middle = math.log(near)
+    known: dict[float, tuple[Ladder, LadderStar]] = {}
+
+    def slope(log_d: float) -> float | None:
+        if log_d not in known:
+            ladder = tracker.model.ladder(math.exp(log_d))
+            if ladder is None or not ladder.in_reach:
+                return None
+            known[log_d] = ladder, ladder.star()
+        return known[log_d][1].slope
+
+    for width in (0.1, 0.03):
+        for _ in range(12):
+            a, b, c = (slope(middle + k * width) for k in (-1, 0, 1))
+            if a is None or b is None or c is None:
+                return None
+            across, curvature = a - c, a - 2 * b + c
+            if curvature > 0 and abs(across) < 3 * curvature:
+                value = b - across**2 / (8 * curvature)
+                break
+            middle += math.copysign(width, across)  # downhill until the minimum is inside
+        else:
+            return None
+        ladder, star = known[middle]
+        middle += 0.5 * width * across / curvature
+    # The parabola misses terms of third and fourth order in the width.
+    error = star.slope_error + 0.05 * curvature
+    if error > _PLACES * slope_tol:
+        return None
+    tracker.start_from(ladder.d, star.y, ladder.near(star.y)[0])
+    return Minimum(math.exp(middle), value, error, None, curvature / width**2)
 
 
 def least_entropy(tracker: CurveTracker, near: float | None, tol: float) -> Minimum:
@@ -352,9 +404,10 @@ def monotonicity(
 ) -> Monotonicity:
     """Decide whether S_I*(d) increases on 0 < d <= d_max.
 
-    `d_max` is 0.45 if not given, and 0.25 for three layers or more, where y* at larger distances is
-    beyond the transfer operator. For these the dilute gas is not known either: monotone then means
-    that the slope is positive down to the least distance reached and rises there, towards d = 0.
+    `d_max` is 0.45 if not given. For three layers or more the curve is scanned by the replicated
+    matrix at integer y, continued in 1/y where y* is larger, and its least slope is refined by the
+    transfer operator. Monotone then means that the slope is positive down to the least distance
+    reached and rises there, towards d = 0: it is not compared with the dilute gas.
 
     `dip` is the least slope if it is known already, as at the ends of a bracket. If it is negative
     the verdict is settled; otherwise the scan has to find its deepest dip there.
@@ -376,22 +429,22 @@ def monotonicity(
         return Monotonicity(chain, Verdict.NOT_MONOTONE, d_max, _least(dip.value, dip.error), dip.d)
     tracker = CurveTracker(model) if tracker is None else tracker
     scan = _verdict_scan(tracker, d_max)
-    slopes = [point.moments.slope for point in scan]
+    slopes = [point.slope for point in scan]
     # A dip of the slope between two points of the scan would show as a local minimum.
     dips = [k for k in range(1, len(scan) - 1) if slopes[k - 1] >= slopes[k] <= slopes[k + 1]]
     deepest = min(dips, key=lambda k: slopes[k], default=None)
     if deepest is None:
         dip = None
-    elif dip is None or abs(math.log(dip.d / scan[deepest].moments.d)) > -math.log(_RATIO):
-        dip = least_slope(tracker, scan[deepest].moments.d, tol)
+    elif dip is None or abs(math.log(dip.d / scan[deepest].d)) > -math.log(_RATIO):
+        dip = least_slope(tracker, scan[deepest].d, tol)
     end = scan[0]
-    if dip is None or end.moments.slope - end.slope_error < dip.value:
-        end = tracker.solve(d_max, tol)
-    value, error, d_least = end.moments.slope, end.slope_error, d_max
+    if end.point is not None and (dip is None or end.slope - end.slope_error < dip.value):
+        end = _solved(tracker.solve(d_max, tol))
+    value, error, d_least = end.slope, end.slope_error, d_max
     if dip is not None and dip.value < value:
         value, error, d_least = dip.value, dip.error, dip.d
     join = scan[-1]
-    gas = model.gas(join)
+    gas = None if join.point is None else model.gas(join.point)
     if value < -error:
         verdict = Verdict.NOT_MONOTONE
     elif value > error and model.limit_reached(scan):
@@ -404,10 +457,12 @@ def monotonicity(
         d_max,
         _least(value, error),
         d_least,
-        d_join=join.moments.d,
-        slope_join=join.moments.slope,
+        d_join=join.d,
+        slope_join=join.slope,
         slope_gas=None if gas is None else gas.slope,
-        difference=None if gas is None else gas.difference(join.moments.phi),
+        difference=None
+        if gas is None or join.point is None
+        else gas.difference(join.point.moments.phi),
     )
 
 
@@ -419,12 +474,12 @@ def _least(slope: float, error: float) -> Estimate:
 _RATIO = 0.72
 
 
-def _verdict_scan(tracker: CurveTracker, d_max: float) -> list[Refined]:
+def _verdict_scan(tracker: CurveTracker, d_max: float) -> list[Scanned]:
     """Points from d_max downwards, until the flips are dilute or y* too large to go on."""
-    points: list[Refined] = []
+    points: list[Scanned] = []
     for d in d_max * _RATIO ** np.arange(60):
         try:
-            point = tracker.solve(float(d), SCAN_TOL)
+            point = _scanned(tracker, float(d))
         except NotConvergedError:
             if not points:
                 raise
@@ -433,6 +488,20 @@ def _verdict_scan(tracker: CurveTracker, d_max: float) -> list[Refined]:
         if d < 0.02 and tracker.model.scan_ends(points):
             break
     return points
+
+
+def _scanned(tracker: CurveTracker, d: float) -> Scanned:
+    """One point of a scan: by integer y where there is a ladder, else from the averages."""
+    ladder = tracker.model.ladder(d)
+    if ladder is None:
+        return _solved(tracker.solve(d, SCAN_TOL))
+    star = ladder.star()
+    return Scanned(d, star.y, star.slope, star.slope_error)
+
+
+def _solved(point: Refined) -> Scanned:
+    moments = point.moments
+    return Scanned(moments.d, moments.y, moments.slope, point.slope_error, point)
 
 
 # A curve in its file.

@@ -168,7 +168,7 @@ def boundary_point(
         jd_error=0.5 * (high.jd - low.jd),
         lam_error=0.5 * (high.lam_left - low.lam_left),
         **_touching(interval),
-        qhat=tuple(map(float, interval.at_high.point.moments.qhat)),
+        qhat=tuple(map(float, interval.at_high.solved.moments.qhat)),
         rate=interval.seed.rate,
         key=request.key,
     )

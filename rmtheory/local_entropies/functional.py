@@ -47,6 +47,7 @@ from rmtheory.base.estimate import Estimate, Tier
 from rmtheory.base.gaussian import Array
 from rmtheory.local_entropies.dilute_gas import SmearedGas, smeared_gas
 from rmtheory.local_entropies.quadrature import FINEST, STEPS
+from rmtheory.local_entropies.replicated import Ladder
 
 # Averages at one point (d, y, qhat).
 
@@ -198,6 +199,17 @@ class Refined:
     residual: float
 
 
+@dataclass(frozen=True, eq=False)
+class Scanned:
+    """A point of a scan over d: y*, the slope with its error, the solved point if there is one."""
+
+    d: float
+    y: float
+    slope: float
+    slope_error: float
+    point: Refined | None = None
+
+
 # The functional of a chain.
 
 #: y* from which on the dilute gas is tried: below it the flips are not dilute.
@@ -303,6 +315,10 @@ class Functional(ABC):
         """Up to which multiple of y* other zeros of S_E are searched for."""
         return 4.0
 
+    def ladder(self, d: float) -> Ladder | None:
+        """Return phi at integer y, where that is faster than the averages, else None."""
+        return None
+
     # The limit d -> 0.
 
     def gas(self, point: Refined) -> SmearedGas | None:
@@ -313,25 +329,27 @@ class Functional(ABC):
         except NotConvergedError:
             return None
 
-    def scan_ends(self, scan: Sequence[Refined]) -> bool:
+    def scan_ends(self, scan: Sequence[Scanned]) -> bool:
         """Whether a scan towards d = 0 has reached the gas, or where it becomes too slow."""
-        y = scan[-1].moments.y
-        return y > self.scan_y or (y > _GAS_Y and self.in_gas(scan[-1]) is not None)
+        y = scan[-1].y
+        return y > self.scan_y or (y > _GAS_Y and self.in_gas(scan[-1].point) is not None)
 
-    def in_gas(self, point: Refined) -> SmearedGas | None:
+    def in_gas(self, point: Refined | None) -> SmearedGas | None:
         """Return the gas if it agrees with a solved point in S_I* and its slope."""
+        if point is None:
+            return None
         gas = self.gas(point)
         internal = self.estimate(point.moments.phi, point.phi_error)
         slope = self.estimate(point.moments.slope, point.slope_error)
         return gas if gas is not None and gas.agrees(internal, slope) else None
 
-    def limit_reached(self, scan: Sequence[Refined]) -> bool:
+    def limit_reached(self, scan: Sequence[Scanned]) -> bool:
         """Whether the slope is known to stay positive from the last point of a scan to d = 0.
 
         It has to be positive and to rise there, and the gas of flips has to agree with the last
         point and to have a positive slope at all smaller distances.
         """
-        gas = self.in_gas(scan[-1])
+        gas = self.in_gas(scan[-1].point)
         return rising(scan) and gas is not None and gas.rises()
 
     # Results at a solved point.
@@ -349,9 +367,9 @@ class Functional(ABC):
         return None
 
 
-def rising(scan: Sequence[Refined], steps: int = 1) -> bool:
+def rising(scan: Sequence[Scanned], steps: int = 1) -> bool:
     """Whether the slope is positive at the end of a scan and rose over its last `steps`."""
-    slopes = [point.moments.slope for point in scan[-steps - 1 :]]
+    slopes = [point.slope for point in scan[-steps - 1 :]]
     return (
         len(slopes) > steps
         and slopes[-1] > 0

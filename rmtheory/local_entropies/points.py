@@ -19,14 +19,12 @@ that of the dilute gas of flips, or continued in 1/y.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from rmtheory.base import checks
 from rmtheory.base.chain import Chain
@@ -44,7 +42,7 @@ from rmtheory.local_entropies.dilute_gas import (
 )
 from rmtheory.local_entropies.functional import Functional, Refined
 from rmtheory.local_entropies.precise import precise_point, precise_ystar
-from rmtheory.local_entropies.replicated import replicated_entropy, replicated_internal
+from rmtheory.local_entropies.replicated import Ladder, replicated_entropy, replicated_internal
 from rmtheory.local_entropies.solve import (
     CurveTracker,
     count_zeros,
@@ -52,9 +50,6 @@ from rmtheory.local_entropies.solve import (
     guess_qhat,
     refine_saddle,
 )
-
-if TYPE_CHECKING:
-    from scipy.interpolate import KroghInterpolator
 
 Method = Literal["integral", "replicated"]
 
@@ -200,16 +195,17 @@ def ystar(
     precise = _wants_precise(model, digits)
     tracker = CurveTracker(model) if tracker is None else tracker
     if digits is None:
-        answer = _gas_first(model, float(exact_d), tracker)
-        if answer is not None:
-            return answer
+        for first in (_gas_first, _integers_first):
+            answer = first(model, float(exact_d), tracker)
+            if answer is not None:
+                return answer
     try:
         solved = tracker.solve(float(exact_d), tol or _tolerance(model, digits))
     except NotConvergedError as problem:
         if precise:
             raise
         # Which of them are worked out depends on the depth; the others say nothing.
-        for other in (_extrapolated, _unbounded, _diluted):
+        for other in (_continued, _unbounded, _diluted):
             answer = other(model, float(exact_d))
             if answer is not None:
                 return answer
@@ -250,9 +246,6 @@ def ystar_from(chain: Chain, d: float, solved: Refined) -> YStar:
         model.q0_stability(solved),
     )
 
-
-#: Least y d of an expansion in 1/y.
-_LEAST_FLIPS = 0.2
 
 #: Largest error, relative to S_I*, of what is said of S_I* where y* is not reached.
 _MOST_UNCERTAIN = 0.1
@@ -306,73 +299,60 @@ def _unbounded(model: Functional, d: float) -> YStar | None:
     )
 
 
-#: y at which phi and S_E are computed where y* is beyond the largest y of the transfer operator.
-_LADDER = (8.0, 12.0, 18.0, 27.0)
+#: Least distance at which phi is continued in 1/y beyond the integers: at smaller ones, where the
+#: gas of flips answers, its error was not tested.
+_LEAST_CONTINUED = 0.004
+
+#: y* up to which the integrals follow once the integers have found it.
+_NEAR_LARGEST = 0.9
 
 
-def _extrapolated(model: Functional, d: float) -> YStar | None:
-    r"""Continue phi to large y as a polynomial in u = 1/y; None where that is too uncertain.
-
-    Once y d is large phi is an expansion in 1/y, and :math:`d\phi/du = S_E`: at each of a few y the
-    saddle gives the polynomial's value and its slope. S_I* is its least value for u >= 0. The error
-    is what leaving out the least or the largest y changes, whichever is more, and a part of how far
-    the polynomial is followed.
-    """
-    if d * _LADDER[-1] < _LEAST_FLIPS or model.plateau_y < math.inf:
+def _integers_first(model: Functional, d: float, tracker: CurveTracker) -> YStar | None:
+    """Ask the integers where y* is: beyond the integrals they answer, else they start the curve."""
+    expected = tracker.expected(d)
+    most = _NEAR_LARGEST * model.largest_y
+    if d < _LEAST_CONTINUED or (expected is not None and expected[0] < most):
         return None
-    solved: list[Refined] = []
-    start: Array | None = None
-    for y in _LADDER:
-        guess = guess_qhat(model, d, y) if start is None else start
-        try:
-            point = refine_saddle(model, d, y, guess, 1e-7)
-        except NotConvergedError:
-            return None
-        if point.moments.external <= 0:
-            return None  # y* is in reach: what failed is something else
-        solved.append(point)
-        start = point.moments.qhat * (y / (1.5 * y)) ** 0.8
-
-    full = _at_least_phi(solved)
-    parts = [_at_least_phi(solved[1:]), _at_least_phi(solved[:-1])]
-    own = _noise(solved, full[0])
-    last = solved[-1].moments
-    # The tails of the fields, felt at log y = O(J_D^2/4d), are not a power of 1/y: far from the y
-    # computed the polynomial may be wrong by a part of what it adds.
-    far = (1 - last.y * full[0]) ** 2
-    internal_error = max(abs(part[1] - full[1]) for part in parts) + own
-    internal_error += 0.5 * far * abs(last.phi - full[1])
-    if internal_error > _MOST_UNCERTAIN * abs(full[1]) or full[1] > math.log(2.0):
+    ladder = model.ladder(d)
+    if ladder is None:
         return None
-    slope_error = max(abs(part[2] - full[2]) for part in parts)
-    slopes = [point.moments.slope for point in solved]
-    slope_error += max(point.slope_error for point in solved)
-    slope_error += 0.5 * math.sqrt(far) * (max(slopes) - min(slopes)) + 0.03 * far * abs(full[2])
-    label = f"{model.label}, continued in 1/y"
-    # Without a zero of S_E at finite y, y* is only known to be larger than the y computed.
-    bound = full[0] == 0 or any(part[0] == 0 for part in parts)
-    if bound:
-        y_star = _lower_bound(last.y, label)
-        conjugates = _upper_bounds(model.spread(last.qhat), label)
-    else:
-        y_error = max(abs(1 / part[0] - 1 / full[0]) for part in parts)
-        y_star = Estimate(1 / full[0], y_error, Tier.ESTIMATED, label)
-        # qhat falls like 1/y.
-        ratio = last.y / float(y_star)
-        conjugates = tuple(
-            Estimate(float(q), abs(1 - ratio) * float(q), Tier.ESTIMATED, label)
-            for q in model.spread(last.qhat) * ratio
-        )
+    y = 1 / (ladder.least()[0] or math.inf)
+    if not (ladder.in_reach and y < most):
+        return _from_ladder(model, ladder)
+    if expected is None:
+        tracker.start_from(d, y, ladder.near(y)[0])
+    return None
+
+
+def _continued(model: Functional, d: float) -> YStar | None:
+    """Return what the integers say where the integrals fail; None where there are none."""
+    ladder = None if d < _LEAST_CONTINUED else model.ladder(d)
+    return None if ladder is None else _from_ladder(model, ladder)
+
+
+def _from_ladder(model: Functional, ladder: Ladder) -> YStar | None:
+    """Turn phi at integer y into a result; None if it is too uncertain."""
+    star = ladder.star()
+    if star.phi_error > _MOST_UNCERTAIN * abs(star.phi) or star.phi > math.log(2.0):
+        return None
+    label = "replicated transfer matrix at integer y"
+    label += ", continued in 1/y" if star.continued else ""
+    solved, away = ladder.near(star.y)
+    qhat, uncertain = model.spread(solved), star.y_error / star.y + away
     return YStar(
         model.chain,
-        d,
-        y_star,
-        Estimate(full[1], internal_error, Tier.ESTIMATED, label),
-        Estimate(full[2], slope_error, Tier.ESTIMATED, label),
-        conjugates,
-        max(point.residual for point in solved),
+        ladder.d,
+        _lower_bound(star.y, label)
+        if star.bound
+        else Estimate(star.y, star.y_error, Tier.ESTIMATED, label),
+        Estimate(star.phi, star.phi_error, Tier.ESTIMATED, label),
+        Estimate(star.slope, star.slope_error, Tier.ESTIMATED, label),
+        _upper_bounds(qhat, label)
+        if star.bound
+        else tuple(Estimate(float(q), float(q) * uncertain, Tier.ESTIMATED, label) for q in qhat),
+        0.0,
         None,
-        y_star_is_bound=bound,
+        y_star_is_bound=star.bound,
     )
 
 
@@ -510,44 +490,6 @@ def _upper_bounds(qhat: Array, label: str) -> tuple[Estimate, ...]:
     """Return the qhat at a lower bound of y*: they fall like 1/y."""
     method = f"upper bound of qhat at y*, {label}"
     return tuple(Estimate(float(q), float(q), Tier.ESTIMATED, method) for q in qhat)
-
-
-def _at_least_phi(solved: Sequence[Refined]) -> tuple[float, float, float]:
-    """Return u = 1/y of the least phi of the polynomial in u, phi and the slope there."""
-    from scipy.interpolate import KroghInterpolator
-
-    moments = [point.moments for point in solved][::-1]
-    u = np.array([1 / m.y for m in moments])
-    phi = _hermite(u, [(m.phi, m.external) for m in moments])
-    slope = KroghInterpolator(u, [m.slope for m in moments])
-    # From the known end towards u = 0, to the first zero of S_E.
-    grid = np.linspace(u[0], 0.0, 401)
-    external = phi.derivative(grid)
-    crossed = np.flatnonzero(external <= 0)
-    if not crossed.size:
-        return 0.0, float(phi(0.0)), float(slope(0.0))
-    k = int(crossed[0])
-    share = external[k - 1] / (external[k - 1] - external[k])
-    least = float(grid[k - 1] + share * (grid[k] - grid[k - 1]))
-    return least, float(phi(least)), float(slope(least))
-
-
-def _hermite(u: ArrayLike, values: ArrayLike) -> KroghInterpolator:
-    """Return the polynomial with given values and slopes at u = 1/y."""
-    from scipy.interpolate import KroghInterpolator
-
-    return KroghInterpolator(np.repeat(u, 2), np.ravel(values))
-
-
-def _noise(solved: Sequence[Refined], u: float) -> float:
-    """Errors of all phi and S_E, amplified by the polynomial at `u`."""
-    total, places = 0.0, [1 / point.moments.y for point in solved]
-    for k, point in enumerate(solved):
-        for name, error in (("phi", point.phi_error), ("external", point.external_error)):
-            values = np.zeros((len(solved), 2))
-            values[k, ("phi", "external").index(name)] = error
-            total += abs(float(_hermite(places, values)(u)))
-    return total
 
 
 def distance(d: checks.RealLike, argument: str = "d") -> Fraction:

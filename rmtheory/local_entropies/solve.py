@@ -497,7 +497,9 @@ class CurveTracker:
         self._rough: Waypoint | None = None
 
     def start_from(self, d: float, y: float, qhat: Array) -> None:
-        """Start from a rough point, which is dropped once one is solved."""
+        """Start from a rough point, dropped once one is solved, in place of other curves."""
+        if self._foreign:
+            self._known = []
         self._keep(d, y, qhat)
         self._rough = self._nearest(_parameter(d))
 

@@ -62,13 +62,13 @@ class Bracket:
     @property
     def y_star(self) -> Estimate:
         """y* of the touching point."""
-        low, high = self.at_low.point.moments, self.at_high.point.moments
+        low, high = self.at_low.solved.moments, self.at_high.solved.moments
         return self._touching(low.y, high.y, 1e-4 * high.y)
 
     @property
     def internal(self) -> Estimate:
         """S_I* of the touching point, per neuron."""
-        low, high = self.at_low.point, self.at_high.point
+        low, high = self.at_low.solved, self.at_high.solved
         # d S_I* = slope dd, and the slope is close to 0 at either threshold.
         own = high.phi_error + 1e-4 * abs(high.moments.slope)
         return self._touching(low.moments.phi, high.moments.phi, own)
@@ -80,7 +80,7 @@ class Bracket:
     @property
     def seed(self) -> Seed:
         """The touching point, to start a neighbouring search from."""
-        moments = self.at_high.point.moments
+        moments = self.at_high.solved.moments
         rate = (self.at_high.value - self.at_low.value) / (self.high - self.low)
         return Seed(self.at_high.d, moments.y, tuple(map(float, moments.qhat)), rate)
 

@@ -50,8 +50,16 @@ from rmtheory.base.errors import NotConvergedError
 from rmtheory.base.estimate import Estimate
 from rmtheory.base.gaussian import Array
 from rmtheory.local_entropies.dilute_gas import SmearedGas
-from rmtheory.local_entropies.functional import Functional, Moments, Refined, Tangent, rising
+from rmtheory.local_entropies.functional import (
+    Functional,
+    Moments,
+    Refined,
+    Scanned,
+    Tangent,
+    rising,
+)
 from rmtheory.local_entropies.quadrature import FINEST
+from rmtheory.local_entropies.replicated import LEAST_D, Ladder, replicated_ladder
 from rmtheory.local_entropies.transfer_steps import (
     IN_REACH,
     LARGEST_Y,
@@ -83,8 +91,6 @@ class TransferFunctional(Functional):
     plateau_y = math.inf
     in_reach = IN_REACH
     largest_start = 0.15
-    # At larger distances y* is beyond the operator.
-    d_max = 0.25
     scan_y = 20.0
     gas_known = False
 
@@ -139,12 +145,21 @@ class TransferFunctional(Functional):
         """Return None: the dilute gas is worked out for one layer and two."""
         return None
 
-    def scan_ends(self, scan: Sequence[Refined]) -> bool:
+    def ladder(self, d: float) -> Ladder | None:
+        """Return phi at integer y by the replicated matrix, which takes less than a second."""
+        if d < LEAST_D:
+            return None
+        try:
+            return replicated_ladder(self.chain, d)
+        except NotConvergedError:
+            return None
+
+    def scan_ends(self, scan: Sequence[Scanned]) -> bool:
         """Whether the slope rises towards d = 0, or a scan has come to where it is too slow."""
-        y = scan[-1].moments.y
+        y = scan[-1].y
         return y > self.scan_y or (y > _RISEN_Y and rising(scan, steps=2))
 
-    def limit_reached(self, scan: Sequence[Refined]) -> bool:
+    def limit_reached(self, scan: Sequence[Scanned]) -> bool:
         """Whether the slope rises over the last three points: the limit d -> 0 is not known."""
         return rising(scan, steps=2)
 
