@@ -321,10 +321,11 @@ def draw(figure: Figure, dataset: xr.Dataset, folder: Path) -> tuple[str, ...]:
     """Plot `dataset` and save it as PNG and PDF; return the hashes of these files."""
     with matplotlib.style.context(STYLE):
         picture = figure.plot(dataset)
-        # The layout is solved once, not again for each file. None, unlike "none", leaves no
-        # placeholder, for whose sake matplotlib would draw everything twice.
+        # The layout is solved once, not again for each file. None, where the style does not ask for
+        # a layout, leaves no placeholder as "none" does, for which everything is drawn twice.
         picture.draw_without_rendering()
-        picture.set_layout_engine(None)
+        with matplotlib.rc_context({"figure.constrained_layout.use": False}):
+            picture.set_layout_engine(None)
         return tuple(_save(picture, path) for path in figure_files(figure, folder)[1:])
 
 

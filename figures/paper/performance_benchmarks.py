@@ -175,7 +175,7 @@ def _one_width(shown: dict[str, xr.Dataset]) -> Picture:
         axis.set_xlim(-0.6, len(places) - 0.4)
         axis.grid(axis="x", visible=False)
         axis.margins(y=0.15)
-        label_axes(axis, "", label)
+        label_axes(axis, "data set", label)
         axis.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return picture
 
