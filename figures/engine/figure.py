@@ -322,11 +322,12 @@ def draw(figure: Figure, dataset: xr.Dataset, folder: Path) -> tuple[str, ...]:
     with matplotlib.style.context(STYLE):
         picture = figure.plot(dataset)
         # The layout is solved once, not again for each file. None, where the style does not ask for
-        # a layout, leaves no placeholder as "none" does, for which everything is drawn twice.
+        # a layout, leaves no placeholder as "none" does, for which everything is drawn twice; a
+        # file that is saved sets it to that of the style again.
         picture.draw_without_rendering()
         with matplotlib.rc_context({"figure.constrained_layout.use": False}):
             picture.set_layout_engine(None)
-        return tuple(_save(picture, path) for path in figure_files(figure, folder)[1:])
+            return tuple(_save(picture, path) for path in figure_files(figure, folder)[1:])
 
 
 def _save(picture: Picture, path: Path) -> str:
