@@ -446,21 +446,6 @@ class At:
         return f"{self.name}[{inside}]" if inside else self.name
 
 
-class OnTheseImages(At):
-    """An accuracy on the very images on which the paper's network was tested.
-
-    Whether an image is easy is the same for both, so that the error is the spread of networks, and
-    not that of images drawn anew.
-    """
-
-    def __call__(self, data: xr.Dataset) -> Ours | None:
-        """Return the number and its error."""
-        number = super().__call__(data)
-        if not isinstance(number, Imagewise):
-            return number
-        return Ours(number.value, number.spread, number.at)
-
-
 def at(name: str, **where: Any) -> At:
     """Return the reader of variable `name` at the coordinates `where`."""
     return At(name, where)

@@ -9,7 +9,9 @@ A variable X of accuracies has beside its mean over networks and X_error
   borrows it from the others, and a pool with fewer than :data:`LEAST_FREEDOM` degrees of freedom
   from all cells of the variable; where these have fewer, too, there is no error, and so no number
   that a claim could read. (Pools were narrowed on 18 November 2026, after some of the runs: cells
-  in which the free phase is chaotic and cells in which it settles had been one);
+  in which the free phase is chaotic and cells in which it settles had been one.)
+  Since the spread is estimated, it is multiplied by Student's factor (:func:`student`), so that
+  three errors mean what they say;
 * X_networks: R.
 
 .. math:: \sigma^2 = s^2/R + \mathrm{var}_i(c_i)/n,
@@ -28,13 +30,14 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
-from figures.claims import Claim, Ours, judge
+from figures.claims import SIGNIFICANCE, Claim, Ours, judge
 from figures.trial import designs
 from figures.trial.runs import Run, merged, unpack
 from figures.trial.store import Result, Store
-from rmtheory.base.statistics import quantile_error, standard_error, wilson_half_width
+from rmtheory.base.statistics import interval, quantile_error, standard_error
 from rmtheory.base.wording import counted
 
 #: Degrees of freedom below which the spread of networks is not known.
@@ -116,6 +119,22 @@ class Stored:
             f"{counted(len(held), 'stored run')}, seed {', '.join(map(str, seeds))}, commit "
             f"{', '.join(commits)}"
         )
+
+
+def student(freedom: int) -> float:
+    """Return how much larger an error is whose spread has so many degrees of freedom.
+
+    Three of it then have the chance of three standard errors that are known (Student's t).
+
+    Examples
+    --------
+    >>> print(" ".join(f"{student(freedom):.2f}" for freedom in (2, 4, 8, 30)))
+    6.40 2.21 1.43 1.09
+    """
+    if freedom < LEAST_FREEDOM:
+        return math.nan
+    chance = 0.5 + 0.5 * math.erf(SIGNIFICANCE / math.sqrt(2))
+    return float(special.stdtrit(freedom, chance)) / SIGNIFICANCE
 
 
 @dataclass(frozen=True)
@@ -273,8 +292,13 @@ class Table:
             own = squares[group] / freedom[group] if freedom[group] else 0.0
             return max(own, sum(squares.values()) / every)
 
+        def factor(group: Hashable) -> float:
+            known = freedom[group]
+            return student(known if known >= LEAST_FREEDOM else sum(freedom.values()))
+
         return {
-            cell: math.sqrt(variance(self.pool(cell)) / len(one)) for cell, one in values.items()
+            cell: factor(self.pool(cell)) * math.sqrt(variance(self.pool(cell)) / len(one))
+            for cell, one in values.items()
         }
 
     def _axes(self) -> dict[str, list[Any]]:
@@ -543,7 +567,7 @@ def _stages(stored: Stored) -> xr.Dataset | None:
     parts = []
     for stage, epoch in (("before", 0), ("after", designs.LANDSCAPE_EPOCHS)):
         cells: Cells = {(lam, stage): runs for lam, runs in networks.items()}
-        table = Table(("lambda_x", "stage"), cells, epoch)
+        table = Table(("lambda_x", "stage"), cells, epoch, lambda cell: cell[0])
         parts += [table.array(stored, name, "survey", dims) for name, dims in _SURVEYED.items()]
     last = Table(
         ("lambda_x",), {(lam,): runs for lam, runs in networks.items()}, designs.LANDSCAPE_EPOCHS
@@ -593,7 +617,7 @@ class _Searched:
         done = self.sweeps[self.reached]
         known = {
             "success": share,
-            "success_error": float(wilson_half_width(share, len(self.reached))),
+            "success_error": share_error(self.reached),
             "trials": float(len(self.reached)),
         }
         if len(done) > 1:
@@ -603,17 +627,43 @@ class _Searched:
         return known
 
 
+def share_error(hits: ArrayLike) -> float:
+    """Return the error of a share of which three reach the end of its 99.7 % interval.
+
+    Verdicts are at three errors. Of few samples that all succeed, three times the error at one
+    standard deviation would promise too much.
+
+    Examples
+    --------
+    >>> print(f"{share_error([True] * 20):.3f} {share_error([True] * 120):.3f}")
+    0.103 0.023
+    """
+    known = np.asarray(hits, dtype=bool)
+    low, high = interval(known.sum(), len(known), math.erf(SIGNIFICANCE / math.sqrt(2)))
+    share = float(known.mean())
+    return max(share - float(low), float(high) - share) / SIGNIFICANCE
+
+
 def _every_seed(cell: tuple[int, float, int], method: str) -> list[Run]:
-    return [designs.search(cell, seed, method) for seed in designs.SEEDS]
+    return [designs.search(cell, seed, method) for seed in designs.SHARE_SEEDS[cell[2]]]
+
+
+def _curve(method: str) -> dict[float, list[Run]]:
+    """Return the searches along the curve of success of a method, by J_D."""
+    stages = [designs.searches(method, seed) for seed in designs.SEEDS]
+    return {
+        jd: [stage[place] for stage in stages] for place, jd in enumerate(designs.WINDOWS[method])
+    }
 
 
 def _points(stored: Stored, method: str, extra: Sequence[tuple[int, float, int]]) -> xr.Dataset:
     """Return what a method does on (n, jd): along its curve of success and at `extra` cells."""
-    curve = [(designs.LARGE_N, jd, designs.LARGE_SAMPLES) for jd in designs.WINDOWS[method]]
+    runs = {(designs.LARGE_N, jd): every for jd, every in _curve(method).items()}
+    runs |= {cell[:2]: _every_seed(cell, method) for cell in extra}
     rows = {
-        cell[:2]: one.numbers()
-        for cell in (*curve, *extra)
-        if (one := _Searched.of(stored, _every_seed(cell, method))) is not None
+        cell: one.numbers()
+        for cell, every in runs.items()
+        if (one := _Searched.of(stored, every)) is not None
     }
     sizes, jds = sorted({n for n, _ in rows}), sorted({jd for _, jd in rows})
     data = xr.Dataset(coords={"n": sizes, "jd": jds})
@@ -705,7 +755,7 @@ def _clusters(stored: Stored) -> xr.Dataset | None:
 
     Growth is the number of fixed points joined at two flips over that at one, of each network.
     """
-    looks = [stored.look(designs.cluster(seed), 0) for seed in designs.SEEDS]
+    looks = [stored.look(designs.cluster(seed), 0) for seed in designs.SHARE_SEEDS[20]]
     there = [look for look in looks if look is not None]
     pairs = [row for look in there for row in look["pairs"] if row["pair"]]
     if len(pairs) < LEAST_FREEDOM:
@@ -716,12 +766,12 @@ def _clusters(stored: Stored) -> xr.Dataset | None:
     growth = twos[ones > 0] / ones[ones > 0]
     typical = np.array([count for look in there for count in look["typical"]], dtype=float)
     lengths = [row["flips"] / row["distance"] for row in pairs if row["joined"]]
-    # None of m has a chance below 1/m: a mean of zeros is not certain.
-    rare = float(wilson_half_width(min(1.0, typical.mean()), len(typical)))
+    # A mean of zeros is not certain: that of those with a neighbour at all is not known better.
+    rare = share_error(typical > 0)
     return xr.Dataset(
         {
             "joined": joined.mean(),
-            "joined_error": float(wilson_half_width(joined.mean(), len(joined))),
+            "joined_error": share_error(joined),
             "growth": growth.mean(),
             "growth_error": float(standard_error(growth)),
             "length": np.mean(lengths),
