@@ -1,7 +1,8 @@
 """The dynamics for N -> infinity against networks: flip rates, freezing, chance stops, overlaps.
 
-Theory is the effective process of one site (docs: Theory of the dynamics); no parameter is fitted
-to the networks. Its stationary flip rate f_inf(J_D) vanishes at J_dyn, the freezing point.
+Theory is the effective process of one site (docs: Theory of the dynamics); of it one coefficient,
+that of the correction in 1/sqrt(N) to the law of chance stops, was chosen by networks. Its
+stationary flip rate f_inf(J_D) vanishes at J_dyn, the freezing point.
 """
 
 from __future__ import annotations
@@ -509,8 +510,9 @@ FIGURE = Figure(
     name="mean_field",
     title="The dynamics for infinite N: flip rates, freezing, chance stops, overlaps",
     caption=(
-        "Theory of the dynamics for N -> infinity against networks of one layer; nothing is fitted "
-        "to them. (a) Fraction of neurons that sweep t flips, from random starts: theory (lines, "
+        "Theory of the dynamics for N -> infinity against networks of one layer; but for one "
+        "coefficient in (c) nothing is fitted to them. (a) Fraction of neurons that sweep t flips, "
+        "from random starts: theory (lines, "
         "bands) and networks (points). (b) Root of the stationary flip rate: fit of theory through "
         "stationary states solved for at given rates (squares), with the exact slope at its zero "
         "J_dyn, and networks that did not stop. (c) Share of networks that reach a fixed point, "

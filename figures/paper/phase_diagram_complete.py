@@ -448,8 +448,10 @@ FIGURE = Figure(
         "N measured, at the axes: filled one and two layers, open three layers. (c) The corner of "
         "(b): boundaries of the manifold (full) and of the gap (dotted) for all depths. Error "
         "bars: one standard deviation; lines between the points of (b) guide the eye; freezing "
-        "points with an error above 0.1 are left out (three layers at J_D = 0); brackets of "
-        "the local entropy are below the line width."
+        "points with an error above 0.1 are left out (three layers at J_D = 0); at J_D = 0 single "
+        "neurons flicker for ever, and the point is where the chaotic part of the flips vanishes; "
+        "freezing of infinite chains is not computed; brackets of the local entropy are below the "
+        "line width."
     ),
     parameters={
         Scale.TINY: {"shipped": _file_hash(), "layers": [1, 2, 3]},

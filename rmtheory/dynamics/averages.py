@@ -184,7 +184,9 @@ def mean_field(
             np.array([getattr(one, name) for one in whole]),
             np.array([getattr(one, name) for one in half]),
         )
-        return Series(value, error, method)
+        # One spin of one copy more or less would change the average by this: none of them flipped
+        # is not known better.
+        return Series(value, np.maximum(error, 1 / (count * size * layers)), method)
 
     late, reason = _late([one.flips for one in whole], [one.flips for one in half], method)
     moved = series("never_moved")
