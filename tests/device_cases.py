@@ -53,6 +53,7 @@ from rmsim.learning.baselines import (
 from rmsim.learning.estimator import RMClassifier
 from rmsim.learning.phases import label_code
 from rmsim.learning.presets import (
+    MEASURED_AT,
     dense_recipe,
     literal_recipe,
     overlap_recipe,
@@ -132,8 +133,8 @@ def case(row: str, name: str = "", k: int = 0) -> Callable[[Call], Call]:
     return enter
 
 
-def looks(iterations: int) -> int:
-    """Return how often a loop of so many iterations asks its device."""
+def syncs(iterations: int) -> int:
+    """Return how often a loop of so many iterations waits for its device."""
     return math.ceil(iterations / INTERVAL)
 
 
@@ -199,19 +200,19 @@ for _name, _network in {"dense": CHAIN, "diluted": DILUTED}.items():
         "external field": {"external": FIELD},
     }.items():
 
-        @case("`relax`", f"{_name} {_how}", k=looks(_SWEEPS))
+        @case("`relax`", f"{_name} {_how}", k=syncs(_SWEEPS))
         def _(device: str, network: Network = _network, options: dict[str, Any] = _options) -> Any:
             couplings = draw(network, 0, SAMPLES, device=device)
             return _relaxed(relax(couplings, _starts(device), max_sweeps=_SWEEPS, **options))
 
 
-@case("`relax`", "adjacency, starts on the CPU", k=looks(_SWEEPS))
+@case("`relax`", "adjacency, starts on the CPU", k=syncs(_SWEEPS))
 def _(device: str) -> Any:
     couplings = draw_on(ADJACENT, 0.9, 0, SAMPLES, device=device)
     return _relaxed(relax(couplings, _starts("cpu", 1), max_sweeps=_SWEEPS))
 
 
-@case("`relax`", "samples", k=looks(_SWEEPS))
+@case("`relax`", "samples", k=syncs(_SWEEPS))
 def _(device: str) -> Any:
     result = relax(CHAIN, samples=3, starts=2, max_sweeps=_SWEEPS, device=device)
     assert torch.device(result.device).type == device
@@ -254,7 +255,7 @@ def _couplings(device: str, jd: float = 0.8, layers: int = 2, samples: int = 2) 
 
 for _name in ("rank-one", "exact"):
 
-    @case("`belief_propagation`", _name, k=looks(_CAP))
+    @case("`belief_propagation`", _name, k=syncs(_CAP))
     def _(device: str, variances: str = _name) -> Any:
         start, field = random_fields(1, range(2), 2, N), 0.1 * random_fields(2, range(2), 2, N)
         found = belief_propagation(
@@ -268,7 +269,7 @@ for _name in ("rank-one", "exact"):
         return [found.status, found.iterations, found.m, found.free_entropy, found.pair]
 
 
-@case("`dense_belief_propagation`", k=2 * looks(_CAP))
+@case("`dense_belief_propagation`", k=2 * syncs(_CAP))
 def _(device: str) -> Any:
     start = random_fields(1, range(2), 2, N, device=device)
     result = dense_belief_propagation(_couplings(device), start=start, max_iterations=_CAP)
@@ -279,7 +280,7 @@ def _searched(found: Any) -> list[Any]:
     return [found.status, found.iterations, found.attempts, found.state, found.min_margin]
 
 
-@case("`reinforce`, `optimise`", "rbp", k=2 * looks(_CAP))
+@case("`reinforce`, `optimise`", "rbp", k=2 * syncs(_CAP))
 def _(device: str) -> Any:
     field = 0.05 * random_fields(2, range(2), 2, N)
     return _searched(
@@ -294,7 +295,7 @@ def _(device: str) -> Any:
     )
 
 
-@case("`reinforce`, `optimise`", "likelihood", k=looks(_CAP))
+@case("`reinforce`, `optimise`", "likelihood", k=syncs(_CAP))
 def _(device: str) -> Any:
     return _searched(optimise(_couplings(device, 0.6), max_iterations=_CAP))
 
@@ -513,14 +514,14 @@ for _name in ("entangled-mnist-dense", "mnist-sparse"):
 
 # Landscape ----------------------------------------------------------------------------------------
 
-_LOOK = Survey(pairs=6, steps=3, resamples=2, patterns=8, noises=(0.1, 0.3))
+_SURVEY = Survey(pairs=6, steps=3, resamples=2, patterns=8, noises=(0.1, 0.3))
 _CORE = dense_recipe(N, classes=3)
 
 
 @case("`survey`", k=1)
 def _(device: str) -> Any:
     state = initialise(_CORE, 20, 3, 0, device=device)
-    return survey(_CORE, state, DATA.train, _LOOK, 0)
+    return survey(_CORE, state, DATA.train, _SURVEY, 0)
 
 
 for _name in ("cpu", ""):
@@ -567,7 +568,7 @@ for _name, _settings in {
     "likelihood": {"eta": 0.3, "max_sweeps": 40},
 }.items():
 
-    @case("`thresholds.measure`", _name, k=looks(int({**_THRESHOLD, **_settings}["max_sweeps"])))
+    @case("`thresholds.measure`", _name, k=syncs(int({**_THRESHOLD, **_settings}["max_sweeps"])))
     def _(device: str, name: str = _name, settings: dict[str, Any] = _settings) -> Any:
         point = {**_THRESHOLD, **settings, "algorithm": name, "device": "auto"}
         return _point("rmsim.studies.convergence:measure", point, device)
@@ -596,7 +597,7 @@ _POINT: dict[str, Any] = {
     "n": N,
     "replica": 0,
     "dataset": "synthetic",
-    "looks": [0, 1],
+    MEASURED_AT: [0, 1],
     "train_samples": 40,
     "test_samples": 30,
     "watched": 20,
@@ -604,8 +605,8 @@ _POINT: dict[str, Any] = {
 _EXPERIMENTS = {
     "trained_networks:trained": {**_POINT, "settle": 20},
     "trained_networks:two_layers": {**_POINT, "jd": 0.3, "lam": 0.2},
-    "landscape_survey:landscape": {**_POINT, "survey": _LOOK.to_dict()},
-    "trained_networks:benchmark": {**_POINT, "preset": "mnist-sparse", "looks": [1]},
+    "landscape_survey:landscape": {**_POINT, "survey": _SURVEY.to_dict()},
+    "trained_networks:benchmark": {**_POINT, "preset": "mnist-sparse", MEASURED_AT: [1]},
 }
 for _name, _settings in _EXPERIMENTS.items():
 

@@ -26,6 +26,7 @@ from figures.paper.trained_networks import (
     trained_on,
     training,
 )
+from rmsim.learning.presets import MEASURED_AT
 
 _SEED = 6
 
@@ -46,7 +47,7 @@ def _parameters(n: list[int], networks: int, epochs: int, data: dict[str, Any]) 
         "seed": _SEED,
         "n": n,
         "networks": networks,
-        "fixed": {"looks": [epochs], "watched": FEW, **data},
+        "fixed": {MEASURED_AT: [epochs], "watched": FEW, **data},
     }
 
 

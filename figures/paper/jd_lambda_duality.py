@@ -26,6 +26,7 @@ from figures.paper.trained_networks import (
     trained_on,
     training,
 )
+from rmsim.learning.presets import MEASURED_AT
 
 _SEED = 8
 _MEANING = {
@@ -42,7 +43,7 @@ def _parameters(
     epochs: int,
     data: dict[str, Any],
 ) -> Parameters:
-    fixed = {"preset": "role-of-jd", "n": n, "looks": [epochs], "watched": FEW, **data}
+    fixed = {"preset": "role-of-jd", "n": n, MEASURED_AT: [epochs], "watched": FEW, **data}
     return {"seed": _SEED, "jd": jd, "lam": lam, "networks": networks, "fixed": fixed}
 
 
@@ -70,7 +71,7 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
         one = trained.isel({"epoch": -1, other: 0}, drop=True)
         parts.append(one.rename({str(v): _named(str(v), name) for v in one.data_vars}))
     fixed = parameters["fixed"]
-    return xr.merge(parts).assign_coords(n=fixed["n"], epochs=fixed["looks"][-1])
+    return xr.merge(parts).assign_coords(n=fixed["n"], epochs=fixed[MEASURED_AT][-1])
 
 
 def _named(variable: str, axis: str) -> str:
@@ -144,5 +145,5 @@ FIGURE = Figure(
     seed=_SEED,
     # 17 couplings, 3 networks, 20 epochs of about 50 s.
     core_hours={Scale.PAPER: 15.0},
-    earlier=("1-a5b48bc2638e", "1-6d7e92dcd8b6"),
+    earlier=("1-a5b48bc2638e", "1-6d7e92dcd8b6", "1-42fd546d6002"),
 )

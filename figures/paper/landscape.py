@@ -17,6 +17,7 @@ from matplotlib.figure import Figure as Picture
 from figures.engine.figure import Context, Figure, Parameters, Scale, swept
 from figures.engine.plotting import DOUBLE, label_axes, panels
 from figures.paper.trained_networks import ALL, TINY_DATA, training
+from rmsim.learning.presets import MEASURED_AT
 from rmtheory.base.wording import counted
 
 SEED = 5
@@ -57,7 +58,7 @@ def _parameters(n: int, epochs: int, data: dict[str, Any], **survey: Any) -> Par
         "fixed": {
             "preset": "landscape",
             "n": n,
-            "looks": [0, epochs],
+            MEASURED_AT: [0, epochs],
             "survey": {"noises": noises, **survey},
             **data,
         },
@@ -106,7 +107,7 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
     return data.assign_coords(
         stage=list(STAGES),
         n=fixed["n"],
-        epochs=fixed["looks"][-1],
+        epochs=fixed[MEASURED_AT][-1],
         noise=fixed["survey"]["noises"],
         tau=taus,
         other_tau=taus,
@@ -214,7 +215,7 @@ LANDSCAPE = Figure(
     version=2,
     seed=SEED,
     core_hours=HOURS,
-    earlier=("2-664c42e1a7c7", "2-7ecf85db586c"),
+    earlier=("2-664c42e1a7c7", "2-7ecf85db586c", "2-308645e9c32d"),
 )
 
 

@@ -22,6 +22,7 @@ from figures.engine.plotting import BARS, DOUBLE, draw_success, label_axes, shad
 from figures.paper.dynamics_threshold import PAPER_JD
 from figures.paper.shipped import FOLDER, path_of, random_settings, stored_numbers
 from figures.paper.trained_networks import TINY_DATA, gathered, training
+from rmsim.learning.presets import MEASURED_AT
 from rmtheory.base.chain import Chain
 from rmtheory.base.estimate import Estimate
 from rmtheory.base.statistics import mean_of_rows
@@ -267,7 +268,7 @@ def _overlaps(settings: dict[str, Any], seed: int, context: Context) -> xr.Datas
         ]
         for neurons in (None, size)
     )
-    fixed = {"preset": "overlaps", "looks": [0], **settings["networks"]}
+    fixed = {"preset": "overlaps", MEASURED_AT: [0], **settings["networks"]}
     sweep = training(
         "overlaps", _ROWS, fixed, seed, replicas=settings["count"], paired=tuple(_ROWS)
     )

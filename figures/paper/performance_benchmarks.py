@@ -24,6 +24,7 @@ from figures.paper.trained_networks import (
     training,
     trial_data,
 )
+from rmsim.learning.presets import MEASURED_AT
 
 _SEED = 9
 
@@ -69,7 +70,7 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
         sweeps[name] = training(
             f"benchmarks {name}",
             {"n": sizes},
-            {"preset": preset, "looks": [parameters["epochs"]], **parameters["data"]},
+            {"preset": preset, MEASURED_AT: [parameters["epochs"]], **parameters["data"]},
             parameters["seed"],
             replicas=parameters["networks"],
             compute="rmsim.studies.trained_networks:benchmark",
@@ -246,5 +247,5 @@ FIGURE = Figure(
     seed=_SEED,
     # 5 networks, 20 epochs of 1 to 20 s by width, the probe and the perceptron as long again.
     core_hours={Scale.PAPER: 20.0},
-    earlier=("1-98211d1600df", "1-8e4535adc824", "1-d5d971f1edda"),
+    earlier=("1-98211d1600df", "1-8e4535adc824", "1-d5d971f1edda", "1-7ddf39feb95d"),
 )

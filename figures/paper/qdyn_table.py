@@ -25,6 +25,7 @@ from figures.paper.trained_networks import (
     training,
     trial_data,
 )
+from rmsim.learning.presets import MEASURED_AT
 from rmtheory.base.wording import counted
 
 _SEED = 3
@@ -53,7 +54,9 @@ def _parameters(
 ) -> Parameters:
     fixed = {"preset": "overlaps", "n": n, "watched": watched, **data}
     # Each: values of J_D, lambda_x, lambda_y, epochs at which they are measured, networks.
-    table = [{"axes": axes, "looks": looks, "networks": networks} for axes, looks, networks in rows]
+    table = [
+        {"axes": axes, MEASURED_AT: epochs, "networks": networks} for axes, epochs, networks in rows
+    ]
     return {"seed": _SEED, "fixed": fixed, "rows": table}
 
 
@@ -63,7 +66,7 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
         f"rows{k}": training(
             "qdyn",
             part["axes"],
-            {**parameters["fixed"], "looks": part["looks"]},
+            {**parameters["fixed"], MEASURED_AT: part[MEASURED_AT]},
             parameters["seed"],
             replicas=part["networks"],
             paired=("jd", "lambda_x", "lambda_y"),
@@ -173,5 +176,5 @@ FIGURE = Figure(
     seed=_SEED,
     # An epoch takes 40 s at J_D = 0.5 and five minutes at 0, where phases do not converge.
     core_hours={Scale.PAPER: 22.7},
-    earlier=("2-0fee6cc4833b",),
+    earlier=("2-0fee6cc4833b", "2-d2c7306155f8"),
 )

@@ -31,6 +31,7 @@ from figures.paper.trained_networks import (
     trained_on,
     training,
 )
+from rmsim.learning.presets import MEASURED_AT
 
 _SEED = 4
 
@@ -49,7 +50,7 @@ def _parameters(
         "n": n,
         "jd": jd,
         "networks": networks,
-        "fixed": {"preset": "role-of-jd", "looks": [epochs], "watched": FEW, **data},
+        "fixed": {"preset": "role-of-jd", MEASURED_AT: [epochs], "watched": FEW, **data},
     }
 
 

@@ -30,6 +30,7 @@ from figures.paper.trained_networks import (
     trained_on,
     training,
 )
+from rmsim.learning.presets import MEASURED_AT
 
 _SEED = 7
 _RULES = ("asym", "sym0", "sym1", "sym2")
@@ -45,8 +46,8 @@ _MEANING = {
 _SETTLE = 200
 
 
-def _parameters(n: int, networks: int, looks: list[int], data: dict[str, Any]) -> Parameters:
-    fixed = {"preset": "role-of-jd", "n": n, "looks": looks, "watched": FEW, "settle": _SETTLE}
+def _parameters(n: int, networks: int, epochs: list[int], data: dict[str, Any]) -> Parameters:
+    fixed = {"preset": "role-of-jd", "n": n, MEASURED_AT: epochs, "watched": FEW, "settle": _SETTLE}
     fixed |= data
     return {"seed": _SEED, "jd": [0.0, 0.5], "networks": networks, "fixed": fixed}
 
@@ -70,7 +71,7 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
         data = data.rename({name: f"{name}_by_epoch", f"{name}_error": f"{name}_by_epoch_error"})
         data[name], data[f"{name}_error"] = last[name], last[f"{name}_error"]
     fixed = parameters["fixed"]
-    return data.assign_coords(n=fixed["n"], epochs=fixed["looks"][-1])
+    return data.assign_coords(n=fixed["n"], epochs=fixed[MEASURED_AT][-1])
 
 
 def plot_accuracy(data: xr.Dataset) -> Picture:
@@ -156,7 +157,7 @@ SYMMETRIC_RULES = Figure(
     plot=plot_accuracy,
     seed=_SEED,
     core_hours=_HOURS,
-    earlier=("1-3157e470fcc8",),
+    earlier=("1-3157e470fcc8", "1-153a2aa156b8"),
 )
 
 SYMMETRY_EVOLUTION = replace(

@@ -346,7 +346,7 @@ FIGURE = Figure(
 
 
 #: Search -> name in legends, colours of growing N, the one colour, the paper's threshold in J_D.
-_LOOK: dict[str, tuple[str, str, str, float]] = {
+_DRAWN_AS: dict[str, tuple[str, str, str, float]] = {
     "dynamics": ("dynamics", "Blues_r", "C0", 0.8),
     "likelihood": ("likelihood", "Oranges_r", "C1", 0.5),
     "rbp .01": ("rBP, $dr=0.01$", "Greens_r", "C2", 0.35),
@@ -366,7 +366,7 @@ def success_panel(axis: Axes, data: xr.Dataset) -> None:
     """Success against J_D: three algorithms, all sizes."""
     handles = []
     for search in ("rbp .01", "likelihood", "dynamics"):
-        name, family, _, paper = _LOOK[search]
+        name, family, _, paper = _DRAWN_AS[search]
         rows = list(_rows(data, "core", search))
         for colour, row in zip(shades(family, len(rows) + 1)[-2::-1], rows, strict=True):
             draw_success(axis, row["coupling"], row["success"], row["trials"], colour, "o", "")
@@ -387,7 +387,7 @@ def success_panel(axis: Axes, data: xr.Dataset) -> None:
 
 def sizes_panel(axis: Axes, data: xr.Dataset) -> None:
     """The 50 % point against N, with the paper's values."""
-    for (search, (name, _, colour, paper)), marker in zip(_LOOK.items(), "osD^", strict=True):
+    for (search, (name, _, colour, paper)), marker in zip(_DRAWN_AS.items(), "osD^", strict=True):
         known = [row for row in _rows(data, "core", search) if np.isfinite(row["threshold"])]
         axis.axhline(paper, color=colour, linewidth=0.8, linestyle=":")
         axis.errorbar(
@@ -408,7 +408,7 @@ def sizes_panel(axis: Axes, data: xr.Dataset) -> None:
 
 def iterations_panel(axis: Axes, data: xr.Dataset) -> None:
     """Iterations to the fixed point against N, at the J_D that comes last in every series."""
-    for (search, (name, _, colour, _)), marker in zip(_LOOK.items(), "osD^", strict=True):
+    for (search, (name, _, colour, _)), marker in zip(_DRAWN_AS.items(), "osD^", strict=True):
         last = [row.isel(point=-1) for row in _rows(data, "core", search)]
         there = [row for row in last if np.isfinite(row["sweeps_median"])]
         if not there:
@@ -454,7 +454,7 @@ def speed_panel(axis: Axes, data: xr.Dataset) -> None:
 
 def chain_panel(axis: Axes, data: xr.Dataset) -> None:
     """Success of chains without self-coupling against lambda."""
-    for search, (name, family, _, _) in _LOOK.items():
+    for search, (name, family, _, _) in _DRAWN_AS.items():
         rows = list(_rows(data, "chain", search))
         for colour, row in zip(shades(family, len(rows) + 1)[-2::-1], rows, strict=True):
             layers, n = int(row["layers"]), int(row["n"])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from figures.engine.figure import Context, Parameters, Scale, swept
+from rmsim.learning.presets import MEASURED_AT
 from rmtheory.base.wording import counted
 
 if TYPE_CHECKING:
@@ -128,12 +129,12 @@ def training(
     from rmsim.sweep import Grid, Sweep
 
     grid = Grid.product({**axes, "replica": range(replicas)}, fixed)
-    return Sweep(name, 1, compute, grid, seed, paired=("looks", *paired), cost=_cost)
+    return Sweep(name, 1, compute, grid, seed, paired=(MEASURED_AT, *paired), cost=_cost)
 
 
 def _cost(point: dict[str, Any]) -> float:
     """Rough work: an epoch of N neurons, most of it bookkeeping if they are few."""
-    return (1 + float(point["looks"][-1])) * (300 + float(point["n"]))
+    return (1 + float(point[MEASURED_AT][-1])) * (300 + float(point["n"]))
 
 
 def gathered(
@@ -150,6 +151,6 @@ def gathered(
             for name, sweep in sweeps.items()
         }
     return {
-        name: over_replicas(one, meaning).assign_coords(epoch=sweeps[name].grid.fixed["looks"])
+        name: over_replicas(one, meaning).assign_coords(epoch=sweeps[name].grid.fixed[MEASURED_AT])
         for name, one in datasets.items()
     }

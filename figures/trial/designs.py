@@ -2,7 +2,7 @@
 
 A :class:`Question` is a set of claims with the runs that decide them, in stages: the runs of a
 stage start only if the claims are not all decided by the stages before it. Seeds, epochs at which
-networks are looked at and the last stage are fixed here; a claim is confirmed or refuted at three
+networks are measured and the last stage are fixed here; a claim is confirmed or refuted at three
 standard errors (:data:`figures.claims.SIGNIFICANCE`), and one that is open after the last stage
 stays open.
 """
@@ -58,11 +58,11 @@ def _question(name: str, data: str, keys: tuple[str, ...], *stages: tuple[Run, .
     return Question(name, data, tuple(map(claim_id, keys)), stages)
 
 
-def _network(preset: str, n: int, seed: int, looks: tuple[int, ...], **settings: Any) -> Network:
+def _network(preset: str, n: int, seed: int, epochs: tuple[int, ...], **settings: Any) -> Network:
     """Return the network of a preset; `settings` are parameters of the protocol by name."""
     from rmsim.learning.run_folder import Plan
 
-    return Network(Plan.of_preset(preset, n, seed=seed, **settings), looks)
+    return Network(Plan.of_preset(preset, n, seed=seed, **settings), epochs)
 
 
 # The central claim: comparable to backpropagation.
@@ -91,9 +91,9 @@ def benchmark_network(name: str, n: int, seed: int, **settings: Any) -> Network:
     """Return the sparse network of a benchmark, with its probe."""
     from rmsim.learning.run_folder import Plan
 
-    looks = (SHORTER, EPOCHS) if seed < SHORTER_SEEDS else (EPOCHS,)
+    epochs = (SHORTER, EPOCHS) if seed < SHORTER_SEEDS else (EPOCHS,)
     plan = Plan.of_preset(BENCHMARKS[name][1], n, seed=seed, **settings)
-    return Network(plan, looks, probe=True)
+    return Network(plan, epochs, probe=True)
 
 
 def benchmark_perceptron(name: str, n: int, seed: int, eta: float | None = None) -> Perceptron:
@@ -172,7 +172,7 @@ INITIAL_SEEDS = ((0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11), tuple(range(12, 20)
 
 
 def overlap_network(
-    row: tuple[float, float, float], seed: int, looks: tuple[int, ...], cap: int = CAP
+    row: tuple[float, float, float], seed: int, epochs: tuple[int, ...], cap: int = CAP
 ) -> Network:
     """Return a network of the table of overlaps."""
     from rmsim.learning.run_folder import Plan
@@ -181,7 +181,7 @@ def overlap_network(
     settings: dict[str, Any] = {"jd": jd, "lambda_x": lambda_x, "lambda_y": lambda_y}
     if jd == 0:
         settings |= {"clamped": cap, "free": cap}
-    return Network(Plan.of_preset("overlaps", 1600, seed=seed, **settings), looks, watched=WATCHED)
+    return Network(Plan.of_preset("overlaps", 1600, seed=seed, **settings), epochs, watched=WATCHED)
 
 
 def _initial_overlaps() -> list[Question]:
@@ -199,7 +199,7 @@ def _initial_overlaps() -> list[Question]:
     return questions
 
 
-def _overlaps(epoch: int, looks: tuple[int, ...]) -> list[Question]:
+def _overlaps(epoch: int, epochs: tuple[int, ...]) -> list[Question]:
     questions = []
     for row in ROWS:
         text = " ".join(f"{value:.1f}" for value in row)
@@ -210,13 +210,13 @@ def _overlaps(epoch: int, looks: tuple[int, ...]) -> list[Question]:
             keys += [f"iterations of the {phase} phase" for phase in ("clamped", "free")]
         if epoch == 20 and (row == ROWS[0] or row[0] == 0):
             keys += [f"accuracy {part} {text}" for part in ("training", "test")]
-        stages = ((overlap_network(row, seed, looks),) for seed in OVERLAP_SEEDS)
+        stages = ((overlap_network(row, seed, epochs),) for seed in OVERLAP_SEEDS)
         questions.append(_question(f"q_dyn {text}, {epoch}", "qdyn_table", tuple(keys), *stages))
     return questions
 
 
 def _optimal() -> Question:
-    """Ask whether the first row of the table learns best: all rows, looked at above."""
+    """Ask whether the first row of the table learns best: all rows, those above."""
     stages = (
         tuple(overlap_network(row, seed, (0, 1, 20)) for row in ROWS) for seed in OVERLAP_SEEDS
     )
@@ -224,7 +224,7 @@ def _optimal() -> Question:
     return _question("best row of the overlaps", "qdyn_table", keys, *stages)
 
 
-# One layer of N neurons that learns Entangled MNIST: all figures look at these networks.
+# One layer of N neurons that learns Entangled MNIST: all figures measure these networks.
 
 RULES = ("asym", "sym0", "sym1", "sym2")
 SCHEMES = ("full", "approximate")
@@ -241,8 +241,8 @@ SETTLED_JD = 0.5
 #: Epochs of the role of J_D (SM-G) and of feature learning (SM-D).
 ROLE_EPOCHS, FEATURE_EPOCHS = 100, 200
 
-#: Epochs at which a network is looked at that learns for so long.
-_DENSE_LOOKS = {20: (0, 20), 100: (0, 1, 20, 30, 50, 100), 200: (0, 1, 20, 30, 50, 100, 200)}
+#: Epochs at which a network is measured that learns for so long.
+_DENSE_EPOCHS = {20: (0, 20), 100: (0, 1, 20, 30, 50, 100), 200: (0, 1, 20, 30, 50, 100, 200)}
 
 
 def dense_network(n: int, seed: int, epochs: int, **settings: Any) -> Network:
@@ -252,7 +252,7 @@ def dense_network(n: int, seed: int, epochs: int, **settings: Any) -> Network:
     preset entangled-mnist-dense and of the rule asym, too.
     """
     given = {"jd": 0.5, **settings}
-    return _network("role-of-jd", n, seed, _DENSE_LOOKS[epochs], **given)
+    return _network("role-of-jd", n, seed, _DENSE_EPOCHS[epochs], **given)
 
 
 def rules_network(rule: str, scheme: str, jd: float, seed: int) -> Network:
@@ -427,7 +427,7 @@ def spot_network(seed: int, **settings: Any) -> Network:
 
 def offline_network(seed: int) -> Network:
     """Return the same network, whose readout is learnt a second time, offline."""
-    return replace(spot_network(seed), looks=(SPOT_EPOCHS,), offline=True)
+    return replace(spot_network(seed), epochs=(SPOT_EPOCHS,), offline=True)
 
 
 #: Three layers of 200 neurons with dense couplings between neighbours.
@@ -438,7 +438,7 @@ def block_network(seed: int, *, learns: bool) -> Network:
     """Return a chain of layers with dense couplings between them; frozen but for its readout."""
     frozen = {} if learns else {"eta_j": 0.0, "eta_in": 0.0}
     one = dense_network(BLOCKS_N, seed, SPOT_EPOCHS, **frozen)
-    return replace(one, looks=(SPOT_EPOCHS,), blocks=BLOCKS)
+    return replace(one, epochs=(SPOT_EPOCHS,), blocks=BLOCKS)
 
 
 #: Width at which settings of the tables are changed, which are those of all widths.
@@ -458,7 +458,7 @@ OTHER_SETTINGS: dict[str, tuple[float, float]] = {
 def tuned_network(seed: int, **settings: float) -> Network:
     """Return the sparse network of Entangled MNIST with one setting changed."""
     one = benchmark_network("entangled_mnist", TUNED_N, seed, **settings)
-    return replace(one, looks=(EPOCHS,))
+    return replace(one, epochs=(EPOCHS,))
 
 
 def spot_random(seed: int) -> Frozen:
@@ -549,8 +549,8 @@ LANDSCAPE_SEEDS = ((0, 1), (2,))
 
 def landscape_network(lambda_x: float, seed: int) -> Network:
     """Return a network whose attractors are surveyed before and after it learns."""
-    looks = (0, LANDSCAPE_EPOCHS)
-    one = _network("landscape", LANDSCAPE_N, seed, looks, lambda_x=lambda_x)
+    epochs = (0, LANDSCAPE_EPOCHS)
+    one = _network("landscape", LANDSCAPE_N, seed, epochs, lambda_x=lambda_x)
     return replace(one, survey=LANDSCAPE_SURVEY)
 
 

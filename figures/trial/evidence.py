@@ -46,7 +46,7 @@ LEAST_FREEDOM = 2
 #: Coordinates of a cell -> the runs of its networks.
 Cells = Mapping[tuple[Any, ...], Sequence[Run]]
 
-#: Reads one number with its own error from what was measured at a look; None if it is not there.
+#: Reads one number with its own error from what was measured at an epoch; None if it is not there.
 Number = Callable[[Mapping[str, Any]], tuple[float, float] | None]
 
 
@@ -61,10 +61,10 @@ class Stored:
         """Read all of a store."""
         return cls({result.key: result for result in store.results()})
 
-    def look(self, run: Run, epoch: int) -> Mapping[str, Any] | None:
+    def metrics(self, run: Run, epoch: int) -> Mapping[str, Any] | None:
         """Return what was measured of `run` after `epoch` epochs, None if it was not."""
         held = self.results.get(run.key)
-        return None if held is None else held.looks.get(epoch)
+        return None if held is None else held.metrics.get(epoch)
 
     @cached_property
     def data(self) -> dict[str, xr.Dataset]:
@@ -79,11 +79,11 @@ class Stored:
         """
         if claim.id not in self._questions:
             return None
-        found = judge(claim, self.data.get(claim.data)).ours
-        if found is None:
+        ours = judge(claim, self.data.get(claim.data)).ours
+        if ours is None:
             return None
         runs = merged([run for one in self._questions[claim.id] for run in one.runs])
-        return replace(found, stored=self.sources(runs))
+        return replace(ours, stored=self.sources(runs))
 
     def indicative(self, claim: Claim) -> Ours | None:
         """Return what too few runs say: one network each, without the error of their spread."""
@@ -95,10 +95,10 @@ class Stored:
             for name in map(str, data.data_vars)
             if name.endswith(("_error", "_spread"))
         }
-        found = judge(claim, data.assign(known)).ours
-        if found is None:
+        ours = judge(claim, data.assign(known)).ours
+        if ours is None:
             return None
-        return replace(found, at="one network; its spread is not known")
+        return replace(ours, at="one network; its spread is not known")
 
     @cached_property
     def _questions(self) -> dict[str, list[designs.Question]]:
@@ -148,7 +148,7 @@ class Table:
     cells : mapping
         Coordinates -> runs, one for each network.
     epoch : int
-        When they are looked at.
+        When they are measured.
     pool : callable
         Coordinates -> what cells must have in common for their spread to be pooled.
     """
@@ -159,13 +159,13 @@ class Table:
     pool: Callable[[tuple[Any, ...]], Hashable] = lambda cell: None
 
     def accuracy(self, stored: Stored, name: str, quantity: str, images: str) -> xr.Dataset | None:
-        """Return the share of images that are right, `quantity` at the look, as variable `name`.
+        """Return the share of images that are right, `quantity` of the metrics, as variable `name`.
 
         `images` says which images they are: only variables of the same images are compared image
         by image.
         """
-        rows = self._looks(stored, quantity)
-        bits = {cell: np.array([unpack(look) for look in looks]) for cell, looks in rows.items()}
+        rows = self._metrics(stored, quantity)
+        bits = {cell: np.array([unpack(one) for one in own]) for cell, own in rows.items()}
         if not bits:
             return None
         count = min(one.shape[1] for one in bits.values())
@@ -195,15 +195,15 @@ class Table:
         Both read the same network on the same images, so that neither the spread of networks nor
         that of images enters, only those of the differences.
         """
-        rows, others = self._looks(stored, new), self._looks(stored, old)
+        rows, others = self._metrics(stored, new), self._metrics(stored, old)
         gaps = {
             cell: np.array(
                 [
                     unpack(a).astype(float) - unpack(b)
-                    for a, b in zip(looks, others[cell], strict=True)
+                    for a, b in zip(own, others[cell], strict=True)
                 ]
             )
-            for cell, looks in rows.items()
+            for cell, own in rows.items()
         }
         if not gaps:
             return None
@@ -221,12 +221,12 @@ class Table:
         values: dict[tuple[Any, ...], NDArray[np.float64]] = {}
         own: dict[tuple[Any, ...], float] = {}
         for cell, runs in self.cells.items():
-            looks = [stored.look(run, self.epoch) for run in runs]
-            found = [pair for look in looks if look is not None and (pair := read(look))]
-            if found:
-                values[cell] = np.array([value for value, _ in found])
+            rows = [stored.metrics(run, self.epoch) for run in runs]
+            pairs = [pair for row in rows if row is not None and (pair := read(row))]
+            if pairs:
+                values[cell] = np.array([value for value, _ in pairs])
                 # Networks are measured on the same samples: their errors do not average out.
-                own[cell] = float(np.mean([error for _, error in found]))
+                own[cell] = float(np.mean([error for _, error in pairs]))
         if not values:
             return None
         spread = self._spread(values)
@@ -241,14 +241,14 @@ class Table:
     def array(
         self, stored: Stored, name: str, part: str, dims: tuple[str, ...]
     ) -> xr.Dataset | None:
-        """Return the array `name` of a `part` of the looks, with its error, mean over networks."""
-        rows = self._looks(stored, part)
+        """Return the array `name` of a `part` of the metrics, mean over networks and error."""
+        rows = self._metrics(stored, part)
         if not rows:
             return None
-        values = {cell: np.array([look[name] for look in looks]) for cell, looks in rows.items()}
+        values = {cell: np.array([one[name] for one in parts]) for cell, parts in rows.items()}
         own = {
-            cell: np.mean([look[f"{name}_error"] for look in looks], axis=0)
-            for cell, looks in rows.items()
+            cell: np.mean([one[f"{name}_error"] for one in parts], axis=0)
+            for cell, parts in rows.items()
         }
         axes, shape = self._axes(), next(iter(values.values())).shape[1:]
         full = {end: np.full((*map(len, axes.values()), *shape), np.nan) for end in ("", "_error")}
@@ -262,14 +262,14 @@ class Table:
         data = {f"{name}{end}": ((*self.dims, *dims), one) for end, one in full.items()}
         return xr.Dataset(data, coords=axes)
 
-    def _looks(self, stored: Stored, quantity: str) -> dict[tuple[Any, ...], list[Any]]:
-        rows = {}
+    def _metrics(self, stored: Stored, quantity: str) -> dict[tuple[Any, ...], list[Any]]:
+        cells = {}
         for cell, runs in self.cells.items():
-            looks = [stored.look(run, self.epoch) for run in runs]
-            there = [look[quantity] for look in looks if look is not None and quantity in look]
+            rows = [stored.metrics(run, self.epoch) for run in runs]
+            there = [row[quantity] for row in rows if row is not None and quantity in row]
             if there:
-                rows[cell] = there
-        return rows
+                cells[cell] = there
+        return cells
 
     def _spread(
         self, values: Mapping[tuple[Any, ...], NDArray[np.float64]]
@@ -358,7 +358,7 @@ def _benchmarks(stored: Stored) -> xr.Dataset | None:
             table = Table(("dataset", "n"), cells, epoch, lambda cell: cell[0])
             parts.append(table.accuracy(stored, f"{name}{end}", quantity, "test"))
     parts.append(_class_counts(stored))
-    linear = stored.look(designs.linear_classifier(), designs.EPOCHS)
+    linear = stored.metrics(designs.linear_classifier(), designs.EPOCHS)
     data = _merged(parts, epochs=designs.EPOCHS)
     if data is not None and linear is not None:
         right = unpack(linear["test_correct"])
@@ -372,13 +372,13 @@ def _benchmarks(stored: Stored) -> xr.Dataset | None:
 
 def _class_counts(stored: Stored) -> xr.Dataset | None:
     """Return the largest class minus the least, over their mean."""
-    names = [name for name in designs.BENCHMARKS if stored.look(designs.classes(name), 0)]
+    names = [name for name in designs.BENCHMARKS if stored.metrics(designs.classes(name), 0)]
     if not names:
         return None
     spans = []
     for name in names:
-        look = stored.look(designs.classes(name), 0)
-        counts = np.array((look or {})["classes"], dtype=float)
+        row = stored.metrics(designs.classes(name), 0)
+        counts = np.array((row or {})["classes"], dtype=float)
         spans.append((counts.max() - counts.min()) / counts.mean())
     data = xr.Dataset({"class_span": ("dataset", spans)}, {"dataset": names})
     return data.assign(class_span_error=data["class_span"] * 0.0)
@@ -387,9 +387,9 @@ def _class_counts(stored: Stored) -> xr.Dataset | None:
 def _phase(*path: str) -> Number:
     """Return the reader of a number of the phases, with its error."""
 
-    def read(look: Mapping[str, Any]) -> tuple[float, float] | None:
+    def read(row: Mapping[str, Any]) -> tuple[float, float] | None:
         name, *rest = path
-        value, error = look["phases"].get(name), look["phases"].get(f"{name}_error")
+        value, error = row["phases"].get(name), row["phases"].get(f"{name}_error")
         for part in rest:
             value, error = value[part], error[part]
         return None if value is None or error is None else (float(value), float(error))
@@ -422,8 +422,8 @@ def _overlaps(stored: Stored) -> xr.Dataset | None:
     return _merged(parts, n=1600)
 
 
-def _symmetry(look: Mapping[str, Any]) -> tuple[float, float] | None:
-    level = look["phases"]["symmetry"]
+def _symmetry(row: Mapping[str, Any]) -> tuple[float, float] | None:
+    level = row["phases"]["symmetry"]
     return None if level is None else (float(level), 1e-6)
 
 
@@ -605,11 +605,11 @@ class _Searched:
     @classmethod
     def of(cls, stored: Stored, runs: Sequence[Run]) -> _Searched | None:
         """Return the samples of the runs that are stored; None if there are none."""
-        looks = [look for run in runs if (look := stored.look(run, 0)) is not None]
-        if not looks:
+        rows = [row for run in runs if (row := stored.metrics(run, 0)) is not None]
+        if not rows:
             return None
-        reached = np.concatenate([unpack(look["reached"]) for look in looks])
-        return cls(reached, np.concatenate([np.array(look["sweeps"]) for look in looks]))
+        reached = np.concatenate([unpack(row["reached"]) for row in rows])
+        return cls(reached, np.concatenate([np.array(row["sweeps"]) for row in rows]))
 
     def numbers(self) -> dict[str, float]:
         """Return the share of successes and the median of their iterations, with errors."""
@@ -740,10 +740,10 @@ def _algorithms(stored: Stored) -> xr.Dataset | None:
 
 def _unreachable(stored: Stored) -> xr.Dataset | None:
     n, jd, _ = designs.UNREACHABLE
-    found = _Searched.of(stored, _every_seed(designs.UNREACHABLE, "dynamics"))
-    if found is None:
+    searched = _Searched.of(stored, _every_seed(designs.UNREACHABLE, "dynamics"))
+    if searched is None:
         return None
-    known, dims = found.numbers(), ("n", "jd")
+    known, dims = searched.numbers(), ("n", "jd")
     return xr.Dataset(
         {name: (dims, [[known[name]]]) for name in ("success", "success_error")},
         {"n": [n], "jd": [jd], "trials": (dims, [[known["trials"]]])},
@@ -755,16 +755,16 @@ def _clusters(stored: Stored) -> xr.Dataset | None:
 
     Growth is the number of fixed points joined at two flips over that at one, of each network.
     """
-    looks = [stored.look(designs.cluster(seed), 0) for seed in designs.SHARE_SEEDS[20]]
-    there = [look for look in looks if look is not None]
-    pairs = [row for look in there for row in look["pairs"] if row["pair"]]
+    rows = [stored.metrics(designs.cluster(seed), 0) for seed in designs.SHARE_SEEDS[20]]
+    there = [row for row in rows if row is not None]
+    pairs = [pair for row in there for pair in row["pairs"] if pair["pair"]]
     if len(pairs) < LEAST_FREEDOM:
         return None
     n, jd, _, typical_n = designs.CLUSTER
     joined = np.array([row["joined"] for row in pairs], dtype=float)
     ones, twos = np.array([row["joined_at"] for row in pairs], dtype=float).T
     growth = twos[ones > 0] / ones[ones > 0]
-    typical = np.array([count for look in there for count in look["typical"]], dtype=float)
+    typical = np.array([count for row in there for count in row["typical"]], dtype=float)
     lengths = [row["flips"] / row["distance"] for row in pairs if row["joined"]]
     # A mean of zeros is not certain: that of those with a neighbour at all is not known better.
     rare = share_error(typical > 0)
@@ -800,11 +800,11 @@ def _associations(stored: Stored) -> xr.Dataset | None:
         for n in designs.PRINTED_N
         for seed in designs.ASSOCIATION_SEEDS[0]
     ]
-    rows = [(run, look) for run in runs if (look := stored.look(run, 0)) is not None]
+    rows = [(run, row) for run in runs if (row := stored.metrics(run, 0)) is not None]
     if not rows:
         return None
     raw = xr.Dataset(
-        {name: ("trial", [float(look[name]) for _, look in rows]) for name in ("patterns", "o5")},
+        {name: ("trial", [float(row[name]) for _, row in rows]) for name in ("patterns", "o5")},
         {
             name: ("trial", [getattr(run, name) for run, _ in rows])
             for name in ("protocol", "layers", "n")

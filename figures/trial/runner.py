@@ -8,7 +8,7 @@ What a run costs on this machine: CPU-seconds, from runs stored here or a short 
 
 A run of the same kind and size that this machine has stored says it best. Otherwise a piece of the
 run is timed: some batches of its epoch, after a first round that compiles, and inference on some
-samples; the rest follows by the number of batches, epochs and looks.
+samples; the rest follows by the number of batches, of epochs and of those at which it is measured.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class Trial:
         return None
 
     def run(self, run: Run) -> Result:
-        """Execute a run, with all epochs at which a question looks at it, and store its result."""
+        """Execute a run, with all epochs at which a question needs it, and store its result."""
         wanted = self._in_full(run)
         folder = self.work / wanted.key[:16]
         folder.mkdir(parents=True, exist_ok=True)
@@ -176,13 +176,13 @@ class Trial:
         return result
 
     def _in_full(self, run: Run) -> Run:
-        """Return `run` with the looks of other questions that it passes on its way."""
-        last = run.looks[-1]
+        """Return `run` with the epochs of other questions that it passes on its way."""
+        last = run.epochs[-1]
         same = [
-            replace(other, looks=looks)
+            replace(other, epochs=epochs)
             for question in self.questions
             for other in question.runs
-            if other.key == run.key and (looks := tuple(e for e in other.looks if e <= last))
+            if other.key == run.key and (epochs := tuple(e for e in other.epochs if e <= last))
         ]
         return merged([run, *same])[0]
 
@@ -216,8 +216,8 @@ class Trial:
             name = ", ".join(question.name for question in self.questions)
             raise InvalidInputError("id", name, "a claim with stored runs: 'make decide' first")
         for run, result in there:
-            looks = tuple(epoch for epoch in run.looks if epoch in result.looks)
-            yield compare(replace(run, looks=looks), result)
+            epochs = tuple(epoch for epoch in run.epochs if epoch in result.metrics)
+            yield compare(replace(run, epochs=epochs), result)
 
     def plan(self) -> Iterator[str]:
         """Give the plan line by line: every run, its cost here, what is done and what is left."""
@@ -240,9 +240,9 @@ class Trial:
                         seen.add(run.key)
                         done, left = (done + cost, left) if held else (done, left + cost)
                     mark = "done" if held else "left" if still else "not needed"
-                    looks = ", ".join(map(str, run.looks))
+                    epochs = ", ".join(map(str, run.epochs))
                     price = f"{cost:8.0f} s" if math.isfinite(cost) else "no data here"
-                    yield f"  {stage} {mark:10} {price}  {run.title}, epochs {looks}"
+                    yield f"  {stage} {mark:10} {price}  {run.title}, epochs {epochs}"
         yield (
             f"{done / 3600:.1f} core-hours done, {left / 3600:.1f} left on this machine if every "
             f"stage is needed; {self.summary()}"
@@ -265,7 +265,7 @@ class Comparison:
     title : str
         Of the run.
     identical : bool
-        Whether all looks are the same to the bit.
+        Whether all metrics are the same to the bit.
     same_machine : bool
         Whether processor and threads are those of the stored run, so that they have to be.
     largest : float
@@ -288,13 +288,13 @@ class Comparison:
 
 def compare(run: Run, result: Result) -> Comparison:
     """Repeat `run` and compare with the stored result, image by image."""
-    data, looks, seconds = perform(run)
+    data, metrics, seconds = perform(run)
     here = machine()
     same = all(result.provenance.get(name) == value for name, value in here.items())
     identical = data == result.data
     largest = 0.0
-    for epoch, row in looks.items():
-        stored = result.looks[epoch]
+    for epoch, row in metrics.items():
+        stored = result.metrics[epoch]
         identical &= stored == row
         for name in row:
             if name.endswith("_correct"):
@@ -319,7 +319,7 @@ def _covers(stored: Stored, run: Run) -> bool:
 
 
 def all_runs(questions: Sequence[Question]) -> list[Run]:
-    """Return every run of the trial once, with all epochs at which it is looked at."""
+    """Return every run of the trial once, with all epochs at which it is measured."""
     return merged([run for question in questions for run in question.runs])
 
 
@@ -334,7 +334,7 @@ def size_key(run: Run) -> str:
 
     Searches cost much the same along a curve of success: J_D is left out of theirs.
     """
-    return _size(run.identity, run.looks[-1])
+    return _size(run.identity, run.epochs[-1])
 
 
 def _size(identity: Mapping[str, Any], last: int) -> str:
@@ -342,13 +342,13 @@ def _size(identity: Mapping[str, Any], last: int) -> str:
     parts = {name: value for name, value in identity.items() if name not in free}
     if "plan" in parts:
         parts["plan"] = {name: value for name, value in parts["plan"].items() if name != "seed"}
-    # A network that does not learn costs its looks alone.
+    # A network that does not learn costs its metrics alone.
     return parameters_hash({**parts, "learns": last > 0})
 
 
 @dataclass
 class Costs:
-    """Costs that are known: hash of the size -> CPU-seconds of an epoch, and of the looks."""
+    """Costs that are known: hash of the size -> CPU-seconds of an epoch, and of the metrics."""
 
     known: dict[str, float] = field(default_factory=dict)
     file: Path | None = None
@@ -361,7 +361,7 @@ class Costs:
         known = _load(work, here)
         for result in store.results():
             if result.machine == here:
-                last = max(result.looks)
+                last = max(result.metrics)
                 known[_size(result.identity, last)] = result.cpu_seconds / (last or 1)
         return cls(known, work / _FILE, calibrate)
 
@@ -373,7 +373,7 @@ class Costs:
                 return math.nan
             self.known[key] = seconds_per_epoch(run)
             self._save()
-        return self.known[key] * (run.looks[-1] or 1)
+        return self.known[key] * (run.epochs[-1] or 1)
 
     def _save(self) -> None:
         if self.file is None:
@@ -395,7 +395,7 @@ def _load(work: Path, here: str) -> dict[str, float]:
 
 
 def seconds_per_epoch(run: Run) -> float:
-    """Time a piece of `run`; return the CPU-seconds of an epoch, looks included."""
+    """Time a piece of `run`; return the CPU-seconds of an epoch, metrics included."""
     from rmsim.data import load
 
     if isinstance(run, Search | Cluster):
@@ -447,15 +447,15 @@ def _network(run: Network, piece: Any, factor: float, tested: int) -> float:
         # Inputs along the paths, each followed to its attractor: some three times as long.
         paths = run.survey["pairs"] * run.survey["steps"] * (run.survey["resamples"] + 1)
         inputs_seen += 3 * (paths + len(run.survey["noises"]) * run.survey["patterns"])
-    looks = inference * inputs_seen * len(run.looks)
-    if run.looks[-1] == 0:
-        return start + looks
+    metrics = inference * inputs_seen * len(run.epochs)
+    if run.epochs[-1] == 0:
+        return start + metrics
     for _ in run_epochs(learn, state, 0, 1):  # compiles
         pass
     epoch = factor * _timed(lambda: list(run_epochs(learn, state, 0, 1)))
-    looks /= run.looks[-1]
+    metrics /= run.epochs[-1]
     # A probe has as many epochs as the network; a product of a batch with 10 outputs is cheap.
-    return epoch + looks
+    return epoch + metrics
 
 
 def _timed(work: Any) -> float:

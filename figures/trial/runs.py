@@ -11,14 +11,14 @@ A run is one of
 * :class:`Cluster`: fixed points of networks without input that single flips join;
 * :class:`Association`: a chain that learns random pairs.
 
-The key of a run is a hash of what is trained, without the epochs at which it is looked at: figures
-that look at one network at different epochs share it. The same key and the same kind of machine
+The key of a run is a hash of what is trained, without the epochs at which it is measured: figures
+that measure one network at different epochs share it. The same key and the same kind of machine
 give the same numbers.
 
-Of every look the images of the test set that are classified correctly are stored, one bit each, so
-that two runs are compared image by image (McNemar): of the difference of accuracies on the same
-n images the variance is that of :math:`c_i - c'_i \in \{-1, 0, 1\}` over n, and not the sum of two
-binomial ones.
+At every such epoch the images of the test set that are classified correctly are stored, one bit
+each, so that two runs are compared image by image (McNemar): of the difference of accuracies on the
+same n images the variance is that of :math:`c_i - c'_i \in \{-1, 0, 1\}` over n, and not the sum of
+two binomial ones.
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ _DECIMALS = 6
 Bits = NDArray[np.bool_]
 
 #: Epoch -> what is measured then, as JSON values.
-Looks = dict[int, dict[str, Any]]
+Metrics = dict[int, dict[str, Any]]
+
+#: Key of the metrics in stored results, and name of the file of a killed run: that of 0.2.
+STORED_METRICS = "looks"
 
 #: Called after an epoch, with the number of epochs done.
 Progress = Callable[[int], None]
@@ -117,7 +120,7 @@ class _Flat(Keyed):
     def identity(self) -> dict[str, Any]:
         """Its kind and its fields, without the epochs, as JSON values."""
         values = asdict(self)
-        del values["looks"]
+        del values["epochs"]
         return {"kind": self.kind, **values}
 
 
@@ -129,29 +132,29 @@ class Network(Keyed):
     ----------
     plan : Plan
         What is trained.
-    looks : tuple of int
+    epochs : tuple of int
         Epochs at which it is measured, increasing; 0 is the initialisation.
     probe : bool
-        Whether a softmax probe is trained at each look, for as many epochs as the network was.
+        Whether a softmax probe is trained at each of them, for as many epochs as the network was.
     watched : int
         Training samples on which the two phases are measured.
     settle : int
         If not 0, phases of up to so many sweeps are tried too: the share of samples that reach no
         fixed point.
     offline : bool
-        Whether the readout is learnt again at each look, by the same rule and for as many epochs,
+        Whether the readout is learnt again at each of them, by the same rule, for as many epochs,
         on the states that the network then has.
     blocks : int
         If not 0, the neurons are a chain of so many layers with dense couplings within and between
         neighbours (SM-C, arbitrary topology); the first sees the input, the last the label and the
         readout.
     survey : mapping, optional
-        How much of the landscape of attractors is measured at each look: the parameters of
+        How much of the landscape of attractors is measured at each of them: the parameters of
         :class:`rmsim.studies.landscape_survey.Survey` by name.
     """
 
     plan: Plan
-    looks: tuple[int, ...]
+    epochs: tuple[int, ...]
     probe: bool = False
     watched: int = 400
     settle: int = 0
@@ -162,7 +165,7 @@ class Network(Keyed):
     kind: ClassVar[str] = "network"
 
     def __post_init__(self) -> None:
-        demand_increasing(self.looks)
+        demand_increasing(self.epochs)
 
     @property
     def dataset(self) -> str:
@@ -195,16 +198,16 @@ class Network(Keyed):
 
     def execute(
         self, data: Dataset, folder: Path | None = None, progress: Progress = silent
-    ) -> Looks:
+    ) -> Metrics:
         """Train and measure; what is in `folder` of a killed run is not computed again."""
         done, begun = _resumed(self, data, folder)
         for epoch, state in _states(self, data, begun, folder):
-            if epoch in self.looks and epoch not in done:
+            if epoch in self.epochs and epoch not in done:
                 done[epoch] = self._measured(state, data, epoch)
                 if folder is not None:
-                    _save_looks(folder, self.key, done)
+                    _save_metrics(folder, self.key, done)
             progress(epoch)
-        return {epoch: done[epoch] for epoch in self.looks}
+        return {epoch: done[epoch] for epoch in self.epochs}
 
     def _measured(self, state: State, data: Dataset, epoch: int) -> dict[str, Any]:
         from rmsim.learning import measure
@@ -289,13 +292,13 @@ class Perceptron(_Flat):
     width: int
     eta: float
     seed: int
-    looks: tuple[int, ...]
+    epochs: tuple[int, ...]
     batch: int = 64
 
     kind: ClassVar[str] = "perceptron"
 
     def __post_init__(self) -> None:
-        demand_increasing(self.looks, 1)
+        demand_increasing(self.epochs, 1)
 
     @property
     def title(self) -> str:
@@ -304,24 +307,24 @@ class Perceptron(_Flat):
 
     def execute(
         self, data: Dataset, folder: Path | None = None, progress: Progress = silent
-    ) -> Looks:
+    ) -> Metrics:
         """Train and test; a killed run begins again."""
         from rmsim.learning.baselines import Mlp, MlpParameters, fit_mlp
 
-        parameters = MlpParameters(self.width, self.eta, self.batch, self.looks[-1])
+        parameters = MlpParameters(self.width, self.eta, self.batch, self.epochs[-1])
         train, test = _inputs(data)
-        looks: Looks = {}
+        metrics: Metrics = {}
 
-        def look(epoch: int, network: Mlp) -> None:
-            if epoch in self.looks:
-                looks[epoch] = {
+        def measured(epoch: int, network: Mlp) -> None:
+            if epoch in self.epochs:
+                metrics[epoch] = {
                     "test_correct": pack(_correct(network.outputs, test)),
                     "train_accuracy": network.score(train).accuracy,
                 }
             progress(epoch)
 
-        fit_mlp(train, test, parameters, self.seed, look=look)
-        return looks
+        fit_mlp(train, test, parameters, self.seed, after_epoch=measured)
+        return metrics
 
 
 @dataclass(frozen=True)
@@ -329,12 +332,12 @@ class Frozen(Keyed):
     """A network of which only the readout learns, by the perceptron rule; features once."""
 
     plan: Plan
-    looks: tuple[int, ...]
+    epochs: tuple[int, ...]
 
     kind: ClassVar[str] = "frozen"
 
     def __post_init__(self) -> None:
-        demand_increasing(self.looks, 1)
+        demand_increasing(self.epochs, 1)
         learning = self.plan.parameters
         if learning.j.eta or learning.w_in.eta or learning.w_back.eta:
             raise InvalidInputError("plan", self.plan.preset, "a network with frozen features")
@@ -358,7 +361,7 @@ class Frozen(Keyed):
 
     def execute(
         self, data: Dataset, folder: Path | None = None, progress: Progress = silent
-    ) -> Looks:
+    ) -> Metrics:
         """Compute the features, train the readout and test it; a killed run begins again."""
         from rmsim.learning.baselines import frozen_features
         from rmsim.learning.readout import LinearReadout, PerceptronParameters, fit_perceptron
@@ -367,19 +370,19 @@ class Frozen(Keyed):
         train, test = frozen_features(parameters, data, self.plan.seed)
         first = replace(train, values=train.values[: len(test)], labels=train.labels[: len(test)])
         readout, batch = parameters.readout, parameters.batch.size
-        rule = PerceptronParameters(readout.eta, readout.kappa, batch, self.looks[-1])
-        looks: Looks = {}
+        rule = PerceptronParameters(readout.eta, readout.kappa, batch, self.epochs[-1])
+        metrics: Metrics = {}
 
-        def look(epoch: int, fitted: LinearReadout) -> None:
-            if epoch in self.looks:
-                looks[epoch] = {
+        def measured(epoch: int, fitted: LinearReadout) -> None:
+            if epoch in self.epochs:
+                metrics[epoch] = {
                     f"{name}_correct": pack(_correct(fitted.outputs, part))
                     for name, part in (("train", first), ("test", test))
                 }
             progress(epoch)
 
-        fit_perceptron(train, test, rule, self.plan.seed, look=look)
-        return looks
+        fit_perceptron(train, test, rule, self.plan.seed, after_epoch=measured)
+        return metrics
 
 
 @dataclass(frozen=True)
@@ -388,16 +391,16 @@ class Linear(_Flat):
 
     dataset: str
     seed: int
-    looks: tuple[int, ...]
+    epochs: tuple[int, ...]
     eta: float = 1e-3
     batch: int = 256
 
     kind: ClassVar[str] = "linear"
 
     def __post_init__(self) -> None:
-        demand_increasing(self.looks, 1)
-        if len(self.looks) > 1:
-            raise InvalidInputError("looks", self.looks, "one number of epochs")
+        demand_increasing(self.epochs, 1)
+        if len(self.epochs) > 1:
+            raise InvalidInputError("epochs", self.epochs, "one number of epochs")
 
     @property
     def title(self) -> str:
@@ -406,15 +409,15 @@ class Linear(_Flat):
 
     def execute(
         self, data: Dataset, folder: Path | None = None, progress: Progress = silent
-    ) -> Looks:
+    ) -> Metrics:
         """Train and test."""
         from rmsim.learning.readout import ProbeParameters, fit_probe
 
         train, test = _inputs(data)
-        settings = ProbeParameters(eta=self.eta, batch=self.batch, epochs=self.looks[-1])
+        settings = ProbeParameters(eta=self.eta, batch=self.batch, epochs=self.epochs[-1])
         fit = fit_probe(train, None, settings, self.seed, progress)
         right = pack(_correct(fit.readout.outputs, test))
-        return {self.looks[-1]: {"test_correct": right, "train_accuracy": fit.train.accuracy}}
+        return {self.epochs[-1]: {"test_correct": right, "train_accuracy": fit.train.accuracy}}
 
 
 @dataclass(frozen=True)
@@ -422,7 +425,7 @@ class Classes(Keyed):
     """The training samples of each class of a data set, counted."""
 
     dataset: str
-    looks: tuple[int, ...] = (0,)
+    epochs: tuple[int, ...] = (0,)
 
     kind: ClassVar[str] = "classes"
 
@@ -438,7 +441,7 @@ class Classes(Keyed):
 
     def execute(
         self, data: Dataset, folder: Path | None = None, progress: Progress = silent
-    ) -> Looks:
+    ) -> Metrics:
         """Count."""
         progress(0)
         return {0: {"classes": np.bincount(data.train.labels, minlength=data.classes).tolist()}}
@@ -454,7 +457,7 @@ class Search(_Flat):
     samples: int
     sweeps: int
     seed: int
-    looks: tuple[int, ...] = (0,)
+    epochs: tuple[int, ...] = (0,)
 
     kind: ClassVar[str] = "search"
     #: No data set.
@@ -467,14 +470,14 @@ class Search(_Flat):
 
     def execute(
         self, data: Dataset | None, folder: Path | None = None, progress: Progress = silent
-    ) -> Looks:
+    ) -> Metrics:
         """Search; a killed run begins again."""
         from rmsim.dynamics.status import Status
         from rmsim.network import Network as Core
         from rmsim.search.methods import find_fixed_point
         from rmtheory.base.chain import Chain
 
-        found = find_fixed_point(
+        result = find_fixed_point(
             Core(self.n, Chain(1, self.jd)),
             self.method,
             samples=self.samples,
@@ -482,9 +485,9 @@ class Search(_Flat):
             device="cpu",
             max_iterations=self.sweeps,
         )
-        reached = found.status.numpy() == int(Status.FIXED_POINT)
+        reached = result.status.numpy() == int(Status.FIXED_POINT)
         progress(0)
-        return {0: {"reached": pack(reached), "sweeps": found.iterations.numpy().tolist()}}
+        return {0: {"reached": pack(reached), "sweeps": result.iterations.numpy().tolist()}}
 
 
 @dataclass(frozen=True)
@@ -492,9 +495,9 @@ class Cluster(_Flat):
     """Fixed points of networks of one layer, and whether single flips join them.
 
     In every network two fixed points that the dynamics reaches from random starts are taken, and a
-    path between them is looked for through fixed points alone; those joined to the first at one and
-    two flips are counted. Then as many typical fixed points are planted, in networks of `typical_n`
-    neurons, and their neighbours at one flip counted.
+    path between them through fixed points alone is searched for; those joined to the first at one
+    and two flips are counted. Then as many typical fixed points are planted, in networks of
+    `typical_n` neurons, and their neighbours at one flip counted.
     """
 
     n: int
@@ -503,7 +506,7 @@ class Cluster(_Flat):
     typical_n: int
     seed: int
     starts: int = 4
-    looks: tuple[int, ...] = (0,)
+    epochs: tuple[int, ...] = (0,)
 
     kind: ClassVar[str] = "cluster"
     #: No data set.
@@ -516,7 +519,7 @@ class Cluster(_Flat):
 
     def execute(
         self, data: Dataset | None, folder: Path | None = None, progress: Progress = silent
-    ) -> Looks:
+    ) -> Metrics:
         """Search and count; a killed run begins again."""
         from rmsim.couplings import draw
         from rmsim.dynamics.relaxation import relax
@@ -564,7 +567,7 @@ class Association(_Flat):
     loads: tuple[float, float]
     seed: int
     max_epochs: int = 300
-    looks: tuple[int, ...] = (0,)
+    epochs: tuple[int, ...] = (0,)
 
     kind: ClassVar[str] = "association"
     #: No data set.
@@ -582,7 +585,7 @@ class Association(_Flat):
 
     def execute(
         self, data: Dataset | None, folder: Path | None = None, progress: Progress = silent
-    ) -> Looks:
+    ) -> Metrics:
         """Learn; a killed run begins again."""
         from rmsim.studies.capacity import protocol_named, run_trials
 
@@ -603,27 +606,27 @@ class Association(_Flat):
 Run = Network | Perceptron | Frozen | Linear | Classes | Search | Cluster | Association
 
 
-def demand_increasing(looks: Sequence[int], least: int = 0) -> None:
+def demand_increasing(epochs: Sequence[int], least: int = 0) -> None:
     """Refuse epochs that do not increase, or begin below `least`."""
-    if not looks or list(looks) != sorted({*looks}) or looks[0] < least:
+    if not epochs or list(epochs) != sorted({*epochs}) or epochs[0] < least:
         allowed = f"numbers of epochs that increase from {least} on"
-        raise InvalidInputError("looks", list(looks), allowed)
+        raise InvalidInputError("epochs", list(epochs), allowed)
 
 
 def merged(runs: Sequence[Run]) -> list[Run]:
-    """Return each network once, with all epochs at which one of `runs` looks at it, in order.
+    """Return each network once, with all epochs at which one of `runs` measures it, in order.
 
     Examples
     --------
     >>> one, other = (Perceptron("mnist", 9, 0.003, 0, (epochs,)) for epochs in (20, 10))
-    >>> [run.looks for run in merged([one, other])]
+    >>> [run.epochs for run in merged([one, other])]
     [(10, 20)]
     """
     every: dict[str, Run] = {}
     for run in runs:
         held = every.get(run.key)
-        looks = run.looks if held is None else tuple(sorted({*held.looks, *run.looks}))
-        every[run.key] = replace(held or run, looks=looks)
+        epochs = run.epochs if held is None else tuple(sorted({*held.epochs, *run.epochs}))
+        every[run.key] = replace(held or run, epochs=epochs)
     return list(every.values())
 
 
@@ -667,33 +670,33 @@ def _states(
     samples = data.train.tensors(state.dtype)
     learn = learning_of(run.plan.parameters, *samples, run.plan.seed)
     saved = time.process_time()
-    for epoch in run_epochs(learn, state, first, run.looks[-1]):
+    for epoch in run_epochs(learn, state, first, run.epochs[-1]):
         yield epoch.number, epoch.state
-        looked = epoch.number in run.looks
-        if folder is not None and (looked or time.process_time() - saved > _BETWEEN):
+        due = epoch.number in run.epochs
+        if folder is not None and (due or time.process_time() - saved > _BETWEEN):
             checkpoint = Checkpoint(run.plan, data.checksum, epoch.number, epoch.state)
             save_checkpoint(folder / "checkpoint.npz", checkpoint)
             saved = time.process_time()
 
 
-def _resumed(run: Network, data: Dataset, folder: Path | None) -> tuple[Looks, tuple[int, State]]:
+def _resumed(run: Network, data: Dataset, folder: Path | None) -> tuple[Metrics, tuple[int, State]]:
     """Return what is measured already, and the last weights; the initialisation if there are none.
 
-    A checkpoint is stored after the looks of its epoch: none is missing.
+    A checkpoint is stored after the metrics of its epoch: none is missing.
     """
     from rmsim.learning.run_folder import load_checkpoint
 
     if folder is not None and (folder / "checkpoint.npz").exists():
         try:
             checkpoint = load_checkpoint(folder / "checkpoint.npz")
-            looks = _load_looks(folder, run.key)
+            metrics = _load_metrics(folder, run.key)
         except (FileNotFoundError, UnreadableDataError):
-            looks = {}
+            metrics = {}
         else:
-            due = [epoch for epoch in run.looks if epoch <= checkpoint.epoch]
+            due = [epoch for epoch in run.epochs if epoch <= checkpoint.epoch]
             same = checkpoint.plan == run.plan and checkpoint.data == data.checksum
-            if same and all(epoch in looks for epoch in due):
-                return looks, (checkpoint.epoch, checkpoint.state)
+            if same and all(epoch in metrics for epoch in due):
+                return metrics, (checkpoint.epoch, checkpoint.state)
     return {}, (0, initial_state(run, data))
 
 
@@ -720,31 +723,30 @@ def initial_state(run: Network, data: Dataset) -> State:
     )
 
 
-def _save_looks(folder: Path, key: str, looks: Looks) -> None:
+def _save_metrics(folder: Path, key: str, metrics: Metrics) -> None:
+    content = {"key": key, STORED_METRICS: as_json(metrics)}
+    RunStore(folder).save(f"{STORED_METRICS}.json", content)
 
-    RunStore(folder).save("looks.json", {"key": key, "looks": as_json(looks)})
 
-
-def _load_looks(folder: Path, key: str) -> Looks:
-
-    held = RunStore(folder).load("looks.json")
+def _load_metrics(folder: Path, key: str) -> Metrics:
+    held = RunStore(folder).load(f"{STORED_METRICS}.json")
     if held.get("key") != key:
         raise UnreadableDataError(f"{folder} is of another run")
-    return from_json(held["looks"])
+    return from_json(held[STORED_METRICS])
 
 
-def as_json(looks: Looks) -> dict[str, Any]:
-    """Return looks with their epochs as text."""
-    return {str(epoch): row for epoch, row in looks.items()}
+def as_json(metrics: Metrics) -> dict[str, Any]:
+    """Return metrics with their epochs as text."""
+    return {str(epoch): row for epoch, row in metrics.items()}
 
 
-def from_json(stored: Mapping[str, Any]) -> Looks:
+def from_json(stored: Mapping[str, Any]) -> Metrics:
     """Return what :func:`as_json` made."""
     return {int(epoch): dict(row) for epoch, row in stored.items()}
 
 
-def perform(run: Run, folder: Path | None = None) -> tuple[str, Looks, float]:
-    """Execute `run` on its data; return the checksum of these, the looks and the CPU-seconds.
+def perform(run: Run, folder: Path | None = None) -> tuple[str, Metrics, float]:
+    """Execute `run` on its data; return the checksum of these, the metrics and the CPU-seconds.
 
     What was spent before a run was killed is counted too, if it goes on from there.
     """
@@ -758,9 +760,9 @@ def perform(run: Run, folder: Path | None = None) -> tuple[str, Looks, float]:
             (folder / "spent.tmp").write_text(text)
             os.replace(folder / "spent.tmp", folder / "spent")
 
-    looks = run.execute(data, folder, progress)
+    metrics = run.execute(data, folder, progress)
     checksum = data.checksum if run.dataset else ""
-    return checksum, looks, spent + time.process_time() - began
+    return checksum, metrics, spent + time.process_time() - began
 
 
 def data_of(run: Run) -> Any:

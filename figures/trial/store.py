@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from figures.engine.figure import ROOT
-from figures.trial.runs import VERSION, Looks, Run, as_json, from_json
+from figures.trial.runs import STORED_METRICS, VERSION, Metrics, Run, as_json, from_json
 from rmtheory.base.errors import UnreadableDataError
 from rmtheory.runtime.provenance import attributes, parameters_hash
 from rmtheory.runtime.run_store import RunStore
@@ -44,7 +44,7 @@ class Result:
         The same for the machine: whatever the numbers depend on, but for the epochs.
     data : str
         sha256 of the data set.
-    looks : dict
+    metrics : dict
         Epoch -> what was measured.
     cpu_seconds : float
         Time of a core.
@@ -56,7 +56,7 @@ class Result:
     title: str
     identity: Mapping[str, Any]
     data: str
-    looks: Looks
+    metrics: Metrics
     cpu_seconds: float
     provenance: Mapping[str, str]
 
@@ -72,8 +72,8 @@ class Result:
         return self.provenance.get("machine", "unknown")
 
     def covers(self, run: Run) -> bool:
-        """Return whether it has all looks of `run`."""
-        return self.key == run.key and all(epoch in self.looks for epoch in run.looks)
+        """Return whether it has the metrics of all epochs of `run`."""
+        return self.key == run.key and all(epoch in self.metrics for epoch in run.epochs)
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,11 @@ class Store:
         """Return the file of the result of `run`."""
         return self.path / f"{run.title}_{run.key[:_DIGITS]}.json"
 
-    def add(self, run: Run, data: str, looks: Looks, cpu_seconds: float) -> Result:
-        """Write the result of a run; looks of an earlier one of the same key stay in it."""
+    def add(self, run: Run, data: str, metrics: Metrics, cpu_seconds: float) -> Result:
+        """Write the result of a run; metrics of an earlier one of the same key stay in it."""
         earlier = self.get(run)
         if earlier is not None and earlier.data == data:
-            looks = {**earlier.looks, **looks}
+            metrics = {**earlier.metrics, **metrics}
         stamped = attributes(run.identity, version=VERSION)
         provenance = {name: stamped[name] for name in _PROVENANCE} | machine()
         content = {
@@ -102,14 +102,14 @@ class Store:
             "data": data,
             "cpu_seconds": round(cpu_seconds, 2),
             "provenance": provenance,
-            "looks": as_json(dict(sorted(looks.items()))),
+            STORED_METRICS: as_json(dict(sorted(metrics.items()))),
         }
         self.path.mkdir(parents=True, exist_ok=True)
         RunStore(self.path).save(self.file(run).name, content)
         return _result(content, self.file(run))
 
     def get(self, run: Run) -> Result | None:
-        """Return the result of a run, whatever its looks; None if there is none.
+        """Return the result of a run, whatever its epochs; None if there is none.
 
         Raises
         ------
@@ -122,7 +122,7 @@ class Store:
             return None
 
     def has(self, run: Run) -> bool:
-        """Return whether all looks of `run` are there."""
+        """Return whether the metrics of all epochs of `run` are there."""
         held = self.get(run)
         return held is not None and held.covers(run)
 
@@ -160,7 +160,7 @@ def _result(content: Mapping[str, Any], file: Path, again: str = "") -> Result:
             title=content["title"],
             identity=content["run"],
             data=content["data"],
-            looks=from_json(content["looks"]),
+            metrics=from_json(content[STORED_METRICS]),
             cpu_seconds=float(content["cpu_seconds"]),
             provenance=content["provenance"],
         )

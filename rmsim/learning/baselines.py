@@ -173,7 +173,7 @@ def fit_mlp(
     parameters: MlpParameters,
     seed: int = 0,
     progress: Callable[[int], None] = lambda epochs: None,
-    look: Callable[[int, Mlp], None] = lambda epochs, network: None,
+    after_epoch: Callable[[int, Mlp], None] = lambda epochs, network: None,
 ) -> MlpFit:
     """Train the perceptron.
 
@@ -187,7 +187,7 @@ def fit_mlp(
         Seed of the weights and of the order of the samples.
     progress : callable
         Called with the number of epochs done.
-    look : callable
+    after_epoch : callable
         Called with the number of epochs done and the weights so far.
     """
     seed = checked_seed(seed)
@@ -210,7 +210,7 @@ def fit_mlp(
         losses.append(loss)
         tests.append(network.score(test).accuracy)
         progress(len(losses))
-        look(len(losses), network)
+        after_epoch(len(losses), network)
     first, second, third = (matrix.detach() for matrix in network.weights)
     network = Mlp((first, second, third))
     scores = network.score(train), network.score(test)

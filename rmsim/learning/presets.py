@@ -42,6 +42,9 @@ from rmsim.learning.parameters import Parameters
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 
+#: Name of the epochs at which a network is measured, in a point of a sweep; stored sweeps have it.
+MEASURED_AT = "looks"
+
 # Recipes.
 
 

@@ -472,11 +472,11 @@ def fit_perceptron(
     parameters: PerceptronParameters | None = None,
     seed: int = 0,
     progress: Callable[[int], None] = lambda epochs: None,
-    look: Callable[[int, LinearReadout], None] = lambda epochs, readout: None,
+    after_epoch: Callable[[int, LinearReadout], None] = lambda epochs, readout: None,
 ) -> PerceptronFit:
     """Train one perceptron per class on frozen features; arguments as of `fit_probe`.
 
-    `look` is called with the number of epochs done and the weights so far.
+    `after_epoch` is called with the number of epochs done and the weights so far.
     """
     parameters, seed = parameters or PerceptronParameters(), checked_seed(seed)
     weights = torch.empty((train.classes, train.width))
@@ -492,7 +492,7 @@ def fit_perceptron(
 
     for done, _ in enumerate(fit_epochs(train, parameters, seed, [weights], update), 1):
         progress(done)
-        look(done, LinearReadout(weights))
+        after_epoch(done, LinearReadout(weights))
     readout = LinearReadout(weights)
     tested = None if test is None else readout.score(test)
     return PerceptronFit(readout, readout.score(train), tested, parameters, seed)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmsim.dynamics.relaxation import relax, relaxation_summary
+from rmsim.learning.presets import MEASURED_AT
 from rmsim.network import Network
 from rmsim.search.methods import find_fixed_point, method_named
 from rmsim.studies.trained_networks import over_replicas, plan_of, trained
@@ -77,7 +78,7 @@ def _demand(point: Mapping[str, Any], *names: str) -> None:
 def train_point(point: dict[str, Any], seed: int, device: str = "cpu") -> dict[str, Any]:
     """Train the network of a point; see :func:`rmsim.studies.trained_networks.plan_of`."""
     rest = {name: value for name, value in point.items() if name != "epochs"}
-    seen = trained(rest | {"looks": [point["epochs"]]}, seed, device)
+    seen = trained(rest | {MEASURED_AT: [point["epochs"]]}, seed, device)
     names = {"test_accuracy": "test_accuracy", "train_accuracy": "training_accuracy"}
     names |= {"q_dyn": "qdyn_median", "symmetry": "symmetry_level"}
     values = {

@@ -521,7 +521,7 @@ def similarities(states: torch.Tensor, labels: torch.Tensor) -> dict[str, Any]:
 def landscape(
     point: dict[str, Any], seed: int, device: str | torch.device = "cpu"
 ) -> dict[str, Any]:
-    """Train the network of `point`; return its survey at the epochs ``looks``, and accuracies.
+    """Train the network of `point`; return its survey and accuracies at its epochs.
 
     The point is that of :func:`rmsim.studies.trained_networks.trained`, with ``survey``.
     """
@@ -536,10 +536,10 @@ def landscape_of_many(
     threads: int | None = None,
 ) -> list[dict[str, Any]]:
     """Do what :func:`landscape` does for several points, whose networks learn side by side."""
-    return measured_of_many(points, seeds, device, threads, _look, _stacked)
+    return measured_of_many(points, seeds, device, threads, _metrics, _stacked)
 
 
-def _look(plan: Plan, data: Dataset, point: Mapping[str, Any], state: State) -> dict[str, Any]:
+def _metrics(plan: Plan, data: Dataset, point: Mapping[str, Any], state: State) -> dict[str, Any]:
     """Return the survey of one network, and its accuracies."""
     row = survey(plan.parameters, state, data.train, Survey(**point["survey"]), plan.seed)
     return row | accuracies_of(plan, state, data)

@@ -33,7 +33,7 @@ from rmsim.learning.baselines import (
     fit_mlp,
     matched_width,
 )
-from rmsim.learning.presets import preset
+from rmsim.learning.presets import MEASURED_AT, preset
 from rmsim.learning.protocol import learning_of_many, run_epochs, work_of
 from rmsim.learning.readout import (
     Features,
@@ -61,7 +61,7 @@ _OTHERS = (
     "train_samples",
     "test_samples",
     "dataset",
-    "looks",
+    MEASURED_AT,
     "watched",
     "settle",
     "survey",
@@ -122,7 +122,7 @@ def epochs_of_many(
         Networks at a time on a CPU.
     """
     if not epochs or list(epochs) != sorted({*epochs}) or epochs[0] < 0:
-        raise InvalidInputError("looks", list(epochs), "numbers of epochs that increase from 0 on")
+        raise InvalidInputError("epochs", list(epochs), "numbers of epochs that increase from 0 on")
     states = [
         initialise(plan.parameters, data.width, data.classes, plan.seed, device=device)
         for plan in plans
@@ -144,28 +144,28 @@ def work_of_points(points: Sequence[Mapping[str, Any]], seeds: Sequence[int]) ->
 
 
 #: Plan, its part of the data, point and state -> what is measured.
-Look = Callable[[Plan, Dataset, Mapping[str, Any], State], dict[str, Any]]
+Metrics = Callable[[Plan, Dataset, Mapping[str, Any], State], dict[str, Any]]
 
 
-def looks_at_many(
+def metrics_of_many(
     points: Sequence[Mapping[str, Any]],
     seeds: Sequence[int],
     device: torch.device,
     threads: int | None,
-    look: Look,
+    metrics: Metrics,
 ) -> list[list[dict[str, Any]]]:
     """Train the networks of the points, side by side if they have the same samples and epochs.
 
     Parameters
     ----------
     points, seeds : sequence
-        See :func:`plan_of`; ``looks`` are the epochs.
+        See :func:`plan_of`; :data:`MEASURED_AT` are the epochs.
     device : torch.device
         Where to compute.
     threads : int, optional
         Networks at a time on a CPU.
-    look : callable
-        Measures a network after the epochs of ``looks``.
+    metrics : callable
+        Measures a network, after each of these epochs.
 
     Returns
     -------
@@ -175,13 +175,13 @@ def looks_at_many(
     plans = [plan_of(point, seed) for point, seed in zip(points, seeds, strict=True)]
     together: dict[tuple[Any, ...], list[int]] = {}
     for k, (plan, point) in enumerate(zip(plans, points, strict=True)):
-        kept = (plan.dataset, plan.train_samples, plan.test_samples, *point["looks"])
+        kept = (plan.dataset, plan.train_samples, plan.test_samples, *point[MEASURED_AT])
         together.setdefault(kept, []).append(k)
     rows: list[list[dict[str, Any]]] = [[] for _ in points]
     for members in together.values():
         own = [plans[k] for k in members]
         data = own[0].data(load(own[0].dataset, download=False))
-        epochs = points[members[0]]["looks"]
+        epochs = points[members[0]][MEASURED_AT]
         workers = threads if device.type == "cpu" else 1
         with side_by_side(len(members), workers) as run:
             for _, states in epochs_of_many(own, data, epochs, device, threads):
@@ -189,21 +189,22 @@ def looks_at_many(
                 def measured(
                     k: int, state: State, data: Dataset = data, plans: Sequence[Plan] = plans
                 ) -> None:
-                    rows[k].append(look(plans[k], data, points[k], state))
+                    rows[k].append(metrics(plans[k], data, points[k], state))
 
                 run(measured, list(zip(members, states, strict=True)))
     return rows
 
 
 def trained(point: dict[str, Any], seed: int, device: str | torch.device = "cpu") -> dict[str, Any]:
-    """Train the network of `point`; return what is measured at the epochs ``looks``, as arrays.
+    """Train the network of `point`; return what is measured at its epochs, as arrays.
 
     Parameters
     ----------
     point : dict
-        See :func:`plan_of`; ``looks`` are the epochs, ``watched`` the training samples on which
-        phases are measured. With ``settle``, phases of up to so many sweeps are tried too, whatever
-        the protocol does: ``unstable_free`` is the share of samples that reach no fixed point.
+        See :func:`plan_of`; :data:`MEASURED_AT` are the epochs at which it is measured,
+        ``watched`` the training samples on which phases are. With ``settle``, phases of up to so
+        many sweeps are tried too, whatever the protocol does: ``unstable_free`` is the share of
+        samples that reach no fixed point.
     seed : int
         Of the weights and of the order of the samples.
     device : str or torch.device
@@ -220,7 +221,7 @@ def trained_of_many(
     threads: int | None = None,
 ) -> list[dict[str, Any]]:
     """Do what :func:`trained` does for several points, whose networks learn side by side."""
-    return measured_of_many(points, seeds, device, threads, _look, _as_lists)
+    return measured_of_many(points, seeds, device, threads, _metrics, _as_lists)
 
 
 def _as_lists(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -232,15 +233,15 @@ def measured_of_many(
     seeds: Sequence[int],
     device: str | torch.device,
     threads: int | None,
-    look: Look,
+    metrics: Metrics,
     stacked: Callable[[list[dict[str, Any]]], dict[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Train the networks of `points` side by side; return what `look` measures at their epochs.
+    """Train the networks of `points` side by side; return their `metrics` at their epochs.
 
     `stacked` makes one dictionary of those of all epochs; the device is added.
     """
     place = choose_device(device, work_of_points(points, seeds))
-    rows = looks_at_many(points, seeds, place, threads, look)
+    rows = metrics_of_many(points, seeds, place, threads, metrics)
     return [stacked(own) | {"device": str(place)} for own in rows]
 
 
@@ -254,7 +255,7 @@ def accuracies_of(plan: Plan, state: State, data: Dataset) -> dict[str, float | 
     return {name.replace("train_", "training_"): value for name, value in values.items()}
 
 
-def _look(plan: Plan, data: Dataset, point: Mapping[str, Any], state: State) -> dict[str, Any]:
+def _metrics(plan: Plan, data: Dataset, point: Mapping[str, Any], state: State) -> dict[str, Any]:
     """Return what is measured of one network."""
     watched = data.train.first(min(point["watched"], len(data.train)))
     seen = measure(plan.parameters, state, *watched.tensors(state.dtype))
@@ -332,7 +333,7 @@ def benchmark(
     """
     plan, place = plan_of(point, seed), choose_device(device)
     data = plan.data(load(plan.dataset, download=False))
-    (epochs,) = point["looks"]
+    (epochs,) = point[MEASURED_AT]
     ((_, state),) = epochs_of(plan, data, [epochs], place)
 
     def seen(samples: Samples) -> Features:

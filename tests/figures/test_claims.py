@@ -13,6 +13,7 @@ from figures.claims.claim import Least, Minus, at
 from figures.claims.learning import largest_mismatch
 from figures.engine.figure import Parameters, Scale
 from figures.paper.registry import FIGURES
+from rmsim.learning.presets import MEASURED_AT
 
 _BY_KEY = {claim.key: claim for claim in CLAIMS}
 
@@ -34,7 +35,9 @@ _ACCURACIES = ("training_accuracy", "test_accuracy")
 
 def _self_coupling(p: Parameters) -> xr.Dataset:
     dims = {"scheme": ["full", "approximate"], "n": p["n"], "jd": p["jd"]}
-    return _filled(dims, dict.fromkeys(_ACCURACIES, tuple(dims)), epochs=p["fixed"]["looks"][-1])
+    return _filled(
+        dims, dict.fromkeys(_ACCURACIES, tuple(dims)), epochs=p["fixed"][MEASURED_AT][-1]
+    )
 
 
 def _symmetric_rules(p: Parameters) -> xr.Dataset:
@@ -43,27 +46,29 @@ def _symmetric_rules(p: Parameters) -> xr.Dataset:
         "rule": ["asym", "sym0", "sym1", "sym2"],
         "scheme": ["full", "approximate"],
         "jd": p["jd"],
-        "epoch": fixed["looks"],
+        "epoch": fixed[MEASURED_AT],
     }
     names = dict.fromkeys(("symmetry", "unstable_free"), tuple(dims))
     names |= dict.fromkeys(_ACCURACIES, tuple(dims)[:3])
-    return _filled(dims, names, n=fixed["n"], epochs=fixed["looks"][-1])
+    return _filled(dims, names, n=fixed["n"], epochs=fixed[MEASURED_AT][-1])
 
 
 def _feature_learning(p: Parameters) -> xr.Dataset:
     dims = {"model": ["ours", "random_features", "reservoir"], "n": p["n"]}
-    return _filled(dims, dict.fromkeys(_ACCURACIES, tuple(dims)), epochs=p["fixed"]["looks"][-1])
+    return _filled(
+        dims, dict.fromkeys(_ACCURACIES, tuple(dims)), epochs=p["fixed"][MEASURED_AT][-1]
+    )
 
 
 def _duality(p: Parameters) -> xr.Dataset:
     dims = {"jd": p["jd"], "lam": p["lam"]}
     names = {f"test_accuracy_{axis}": (axis,) for axis in dims}
-    return _filled(dims, names, n=p["fixed"]["n"], epochs=p["fixed"]["looks"][-1])
+    return _filled(dims, names, n=p["fixed"]["n"], epochs=p["fixed"][MEASURED_AT][-1])
 
 
 def _qdyn_table(p: Parameters) -> xr.Dataset:
     dims = {"jd": [0.5, 0.0], "lambda_x": [5.0, 2.0], "lambda_y": [0.9, 0.5]}
-    dims["epoch"] = sorted({look for row in p["rows"] for look in row["looks"]})
+    dims["epoch"] = sorted({epoch for row in p["rows"] for epoch in row[MEASURED_AT]})
     levels = [f"qdyn_{level}" for level in ("median", "q25", "q75", "q05", "q95")]
     names = dict.fromkeys((*levels, "sweeps", "sweeps_free", *_ACCURACIES), tuple(dims))
     return _filled(dims, names, n=p["fixed"]["n"])
@@ -81,7 +86,7 @@ def _landscape(p: Parameters) -> xr.Dataset:
     names |= dict.fromkeys(("displacement_median", "displacement_q75"), (*both, "noise"))
     names |= {"trajectory": (*both, "tau", "other_tau")}
     names |= dict.fromkeys(_ACCURACIES, ("lambda_x",))
-    return _filled(dims, names, n=fixed["n"], epochs=fixed["looks"][-1])
+    return _filled(dims, names, n=fixed["n"], epochs=fixed[MEASURED_AT][-1])
 
 
 def _benchmarks(p: Parameters) -> xr.Dataset:

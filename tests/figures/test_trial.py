@@ -39,10 +39,10 @@ from rmtheory.base.errors import InvalidInputError, UnreadableDataError
 FEW: dict[str, Any] = {"dataset": "synthetic", "train_samples": 200, "test_samples": 60}
 
 
-def small(seed: int = 0, looks: tuple[int, ...] = (0, 1, 3)) -> Network:
+def small(seed: int = 0, epochs: tuple[int, ...] = (0, 1, 3)) -> Network:
     # p < 1 takes the route that nothing has to be compiled for.
     plan = Plan.of_preset("entangled-mnist-dense", 20, seed=seed, p=0.9, **FEW)
-    return Network(plan, looks, watched=40)
+    return Network(plan, epochs, watched=40)
 
 
 def linear(seed: int = 0) -> Linear:
@@ -73,14 +73,14 @@ def test_networks_of_presets_with_the_same_numbers_are_one() -> None:
     assert designs.rules_network("asym", "full", 0.5, 0).key == designs.spot_network(0).key
 
 
-def test_looks_of_one_network_are_merged() -> None:
-    assert [run.looks for run in merged([small(looks=(1,)), small(looks=(0, 2))])] == [(0, 1, 2)]
+def test_epochs_of_one_network_are_merged() -> None:
+    assert [run.epochs for run in merged([small(epochs=(1,)), small(epochs=(0, 2))])] == [(0, 1, 2)]
 
 
-@pytest.mark.parametrize("looks", [(), (2, 1), (1, 1), (-1,)])
-def test_looks_that_do_not_increase_are_refused(looks: tuple[int, ...]) -> None:
-    with pytest.raises(InvalidInputError, match="looks"):
-        small(looks=looks)
+@pytest.mark.parametrize("epochs", [(), (2, 1), (1, 1), (-1,)])
+def test_epochs_that_do_not_increase_are_refused(epochs: tuple[int, ...]) -> None:
+    with pytest.raises(InvalidInputError, match="epochs"):
+        small(epochs=epochs)
 
 
 def test_features_that_learn_are_not_frozen() -> None:
@@ -141,18 +141,18 @@ def test_blocks_are_a_chain_with_dense_couplings_between_neighbours() -> None:
 
 @pytest.mark.parametrize(("gain", "verdict"), [(0.0, Verdict.AGREES), (0.03, Verdict.DIFFERS)])
 def test_settings_are_optimal_if_most_changes_gain_nothing(gain: float, verdict: Verdict) -> None:
-    def look(accuracy: float) -> dict[int, Any]:
+    def measured(accuracy: float) -> dict[int, Any]:
         return {designs.EPOCHS: {"probe_test_correct": pack(np.arange(10000) < 10000 * accuracy)}}
 
     rows: list[tuple[Run, dict[int, Any]]] = []
     for seed in (0, 1):
-        rows.append((designs.tuned_network(seed), look(0.9 + 0.001 * seed)))
+        rows.append((designs.tuned_network(seed), measured(0.9 + 0.001 * seed)))
         for name, (low, high) in designs.OTHER_SETTINGS.items():
-            rows.append((designs.tuned_network(seed, **{name: low}), look(0.8)))
+            rows.append((designs.tuned_network(seed, **{name: low}), measured(0.8)))
             better = 0.9 + (gain if name != "jd" else 0.09)  # one that matters is not most
-            rows.append((designs.tuned_network(seed, **{name: high}), look(better)))
+            rows.append((designs.tuned_network(seed, **{name: high}), measured(better)))
     claim = next(one for one in CLAIMS if one.key == "optimal across widths")
-    judged = judge(claim, stored_looks(rows).data["spot_checks"])
+    judged = judge(claim, stored_metrics(rows).data["spot_checks"])
     assert judged.verdict is verdict
 
 
@@ -164,7 +164,7 @@ def test_results_come_back_with_where_they_were_made(tmp_path: Path) -> None:
     held = store.get(run)
     assert held == added
     assert store.has(run)
-    assert not store.has(replace(run, looks=(2,)))
+    assert not store.has(replace(run, epochs=(2,)))
     assert held is not None
     assert set(held.provenance) >= {"git_commit", "machine", "threads", "date", "versions"}
     assert [one.key for one in store.results()] == [run.key]
@@ -265,9 +265,12 @@ def test_differences_are_taken_image_by_image() -> None:
     assert spread.error == pytest.approx(math.hypot(gap.error, 0.05))
 
 
-def stored_looks(rows: list[tuple[Run, dict[int, Any]]]) -> Stored:
+def stored_metrics(rows: list[tuple[Run, dict[int, Any]]]) -> Stored:
     return Stored(
-        {run.key: Result(run.key, run.title, run.identity, "", look, 1.0, {}) for run, look in rows}
+        {
+            run.key: Result(run.key, run.title, run.identity, "", metrics, 1.0, {})
+            for run, metrics in rows
+        }
     )
 
 
@@ -296,7 +299,7 @@ def test_surveys_of_the_landscape_are_means_over_networks_with_their_spread() ->
     rows: list[tuple[Run, dict[int, Any]]] = [
         (run, {0: surveyed(shift, False), last: surveyed(shift, True)}) for run, shift in runs
     ]
-    stored = stored_looks(rows)
+    stored = stored_metrics(rows)
     data = stored.data["landscape"]
     one = data.sel(lambda_x=5.0, stage="after")
     assert float(one["curvature_mean"]) == pytest.approx(1.2)
@@ -318,10 +321,10 @@ def test_capacities_and_their_slopes_are_read_off_stored_trials() -> None:
             for seed in designs.ASSOCIATION_SEEDS[0]:
                 patterns = round((0.1 * layers * n + 20) * (0.86 + 0.04 * seed))
                 o5 = 0.99 - 0.01 * seed + 0.001 * (seed % 2)
-                look = {"patterns": patterns, "o5": o5, "epochs": 10}
-                rows.append((designs.association(layers, n, seed), {0: look}))
+                row = {"patterns": patterns, "o5": o5, "epochs": 10}
+                rows.append((designs.association(layers, n, seed), {0: row}))
     rows.append((designs.printed_association(2, 400, 0), {0: {"patterns": 9, "o5": 0.3}}))
-    data = stored_looks(rows).data["capacity"]
+    data = stored_metrics(rows).data["capacity"]
     by_key = {claim.key: claim for claim in CLAIMS}
     gain = judge(by_key["capacity reconstruction 5-3"], data).ours
     assert gain is not None
@@ -334,7 +337,7 @@ def test_capacities_and_their_slopes_are_read_off_stored_trials() -> None:
 
 
 def test_half_points_and_growth_are_read_off_stored_searches() -> None:
-    def look(hits: int, sweeps: int) -> dict[int, Any]:
+    def measured(hits: int, sweeps: int) -> dict[int, Any]:
         done = np.arange(designs.LARGE_SAMPLES) < hits
         return {0: {"reached": pack(done), "sweeps": [sweeps] * len(done)}}
 
@@ -342,11 +345,11 @@ def test_half_points_and_growth_are_read_off_stored_searches() -> None:
     rows: list[tuple[Run, dict[int, Any]]] = []
     for method in designs.WINDOWS:
         for run, hits in zip(designs.searches(method, 0), (0, 2, 5, 8, 10), strict=True):
-            rows.append((run, look(hits, 100)))
-    alone = stored_looks(rows[:1]).data["thresholds"]
+            rows.append((run, measured(hits, 100)))
+    alone = stored_metrics(rows[:1]).data["thresholds"]
     assert judge(by_key["threshold of rbp"], alone).ours is None
-    rows += [(run, look(10, round(run.n**0.5))) for run in designs.growing(0)]
-    data = stored_looks(rows).data
+    rows += [(run, measured(10, round(run.n**0.5))) for run in designs.growing(0)]
+    data = stored_metrics(rows).data
     for key, middle in (
         ("threshold of rbp", designs.WINDOWS["rbp"][2]),
         ("threshold of the likelihood", designs.WINDOWS["likelihood"][2]),
@@ -453,11 +456,11 @@ def test_a_run_is_repeated_to_the_bit(tmp_path: Path) -> None:
     again = compare(run, result)
     assert again.identical
     assert again.passed
-    wrong = dict(result.looks)
+    wrong = dict(result.metrics)
     wrong[1] = {**wrong[1], "test_correct": pack(~unpack(wrong[1]["test_correct"]))}
-    other = compare(run, replace(result, looks=wrong))
+    other = compare(run, replace(result, metrics=wrong))
     assert not other.passed
-    elsewhere = replace(result, looks=wrong, provenance={**result.provenance, "machine": "other"})
+    elsewhere = replace(result, metrics=wrong, provenance={**result.provenance, "machine": "other"})
     assert not compare(run, elsewhere).passed  # not within errors either
 
 

@@ -1,4 +1,4 @@
-"""Message passing against enumeration and against its own reference, wherever hypothesis looks.
+"""Message passing against enumeration and against its own reference, wherever hypothesis searches.
 
 Tolerances hold over the whole range of couplings that is drawn from, and every one of them is
 broken by an Onsager term that is missing or has the wrong sign. ``--hypothesis-profile=thorough``

@@ -14,7 +14,7 @@ from rmsim.cli import run
 from rmsim.data import Samples, load
 from rmsim.learning import initialise
 from rmsim.learning.phases import is_fixed
-from rmsim.learning.presets import dense_recipe
+from rmsim.learning.presets import MEASURED_AT, dense_recipe
 from rmsim.studies.landscape_survey import (
     Survey,
     attractors_of,
@@ -40,7 +40,7 @@ POINT: dict[str, Any] = {
     "replica": 0,
     "train_samples": 200,
     "test_samples": 100,
-    "looks": [0, 1],
+    MEASURED_AT: [0, 1],
     "watched": 50,
 }
 
@@ -49,15 +49,15 @@ def test_a_point_depends_on_itself_and_its_seed_alone() -> None:
     first, again, other = trained(POINT, 1), trained(POINT, 1), trained(POINT, 2)
     assert first == again
     assert first["test_accuracy"] != other["test_accuracy"]
-    # The same network looked at once, at the end.
-    last = trained({**POINT, "looks": [1]}, 1)
+    # The same network measured once, at the end.
+    last = trained({**POINT, MEASURED_AT: [1]}, 1)
     assert last["test_accuracy"] == first["test_accuracy"][1:]
     assert last["qdyn_median"] == first["qdyn_median"][1:]
 
 
 def test_phases_that_settle_are_told_from_those_that_never_do() -> None:
     """Symmetric couplings updated all at once may end in a cycle of two, however long one waits."""
-    point = {**POINT, "n": 200, "looks": [0], "symmetry": "sym0"}
+    point = {**POINT, "n": 200, MEASURED_AT: [0], "symmetry": "sym0"}
     share = {
         (jd, sweeps): trained({**point, "jd": jd, "settle": sweeps}, 3)["unstable_free"][0]
         for jd in (0.0, 0.5)
@@ -73,15 +73,15 @@ def test_what_is_no_parameter_is_refused() -> None:
         trained({**POINT, "lambda_z": 1.0}, 0)
     plan = plan_of(POINT, 0)
     data = plan.data(load(plan.dataset))
-    for looks in ([], [1, 0], [1, 1], [-1]):
-        with pytest.raises(InvalidInputError, match="looks must be"):
-            list(epochs_of(plan, data, looks))
+    for epochs in ([], [1, 0], [1, 1], [-1]):
+        with pytest.raises(InvalidInputError, match="epochs must be"):
+            list(epochs_of(plan, data, epochs))
 
 
 def test_uncoupled_layers_do_not_see_each_other() -> None:
     """At lambda = 0 two layers are two cores: kappa and couplings are those of one layer."""
-    result = two_layers({**POINT, "lam": 0.0, "looks": [0]}, 3)
-    assert set(result) == set(trained({**POINT, "looks": [0]}, 3))
+    result = two_layers({**POINT, "lam": 0.0, MEASURED_AT: [0]}, 3)
+    assert set(result) == set(trained({**POINT, MEASURED_AT: [0]}, 3))
     assert abs(result["symmetry_level"][0]) < 0.05
     with pytest.raises(KeyError):
         two_layers(POINT, 3)
