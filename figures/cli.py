@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rmtheory.base import checks
-from rmtheory.base.errors import InvalidInputError, RMError
+from rmtheory.base.errors import InvalidInputError
 from rmtheory.runtime.command import fail, if_interrupted, run_app
 
 if TYPE_CHECKING:  # the command line answers before it imports
@@ -162,67 +161,32 @@ def _make_all(
     recompute: bool,
     context: Context,
 ) -> int:
-    """Make the figures one by one; one that fails does not stop the others."""
-    from figures.engine.figure import Failure, make, store_failure
-    from figures.paper.registry import FIGURES, parse_scale
+    """Make the figures and print what came of each; 1 if one failed."""
+    from figures.engine.figure import Failure, hours_ahead, make_all
+    from figures.paper.registry import parse_scale, select
     from rmtheory.runtime.progress import counting
 
-    _announce(names, scale, folder, recompute, context)
-    failed = 0
-    for name in names:
-        try:
-            with counting(name, before=None, transient=True) as progress:
-                made = make(
-                    FIGURES[name],
-                    parse_scale(scale),
-                    folder,
-                    replace(context, progress=progress),
-                    recompute=recompute,
-                )
-        except Exception as problem:  # whatever it is, the other figures are still wanted
-            failed += 1
-            details = "" if isinstance(problem, RMError) else traceback.format_exc()
-            message = str(problem) or type(problem).__name__
-            print(details, end="", file=sys.stderr)
-            fail(NAME, f"{name} failed: {message}", 1)
-            store_failure(folder, name, Failure(scale, " ".join(message.split()), details))
+    chosen, wanted = select(names), parse_scale(scale)
+    for name, hours in hours_ahead(chosen, wanted, folder, recompute=recompute).items():
+        here = f", {hours / context.jobs:.2g} h in {context.jobs} processes"
+        print(
+            f"{NAME}: {name} at {scale} scale takes about {hours:.2g} core-hours"
+            f"{here if context.dask is None else ''}; a killed run resumes where it stopped",
+            file=sys.stderr,
+        )
+    display = partial(counting, before=None, transient=True)
+    code = 0
+    for figure, made in make_all(chosen, wanted, folder, context, display, recompute=recompute):
+        if isinstance(made, Failure):
+            print(made.traceback, end="", file=sys.stderr)
+            code = fail(NAME, f"{figure.name} failed: {made.message}", 1)
             continue
-        store_failure(folder, name, None)
         if made.note:
             print(f"{NAME}: {made.note}", file=sys.stderr)
         files = ", ".join(path.name for path in made.files)
         what = f"{made.data} data" if made.drawn else "unchanged"
-        typer.echo(f"{name}: {what}, {made.seconds:.1f} s, {folder}: {files}")
-    return 1 if failed else 0
-
-
-def _announce(
-    names: Sequence[str], scale: str, folder: Path, recompute: bool, context: Context
-) -> None:
-    """Say how long the figures that take hours will take, before they start."""
-    from figures.engine.figure import is_stored
-    from figures.paper.registry import FIGURES, parse_scale
-
-    chosen = parse_scale(scale)
-    files: set[str] = set()
-    for name in names:
-        figure = FIGURES[name]
-        hours = figure.core_hours.get(chosen, 0.0)
-        if not hours or figure.data_file in files:
-            continue
-        if not recompute and is_stored(figure, chosen, folder):
-            continue
-        files.add(figure.data_file)
-        time = (
-            f", {hours / context.jobs:.2g} h in {context.jobs} processes"
-            if context.dask is None
-            else ""
-        )
-        print(
-            f"{NAME}: {name} at {scale} scale takes about {hours:.2g} core-hours"
-            f"{time}; a killed run resumes where it stopped",
-            file=sys.stderr,
-        )
+        typer.echo(f"{figure.name}: {what}, {made.seconds:.1f} s, {folder}: {files}")
+    return code
 
 
 #: Names that concern the trial, each alone.
@@ -245,9 +209,6 @@ def _trial(
         trial = trial.about(claim)
     elif name == "verify":
         raise InvalidInputError("id", "nothing", "the id of a claim that 'claims' lists")
-    import torch
-
-    torch.set_num_threads(1)  # results depend on it, in the last bits
     if name == "plan":
         for line in trial.plan():
             typer.echo(line)
@@ -287,22 +248,16 @@ def _store(path: Path | None) -> Store:
 
 def _claims(folder: Path, json: bool, wanted: str | None, store: Path | None) -> int:
     """Print the claims, or all that is known of one."""
-    from difflib import get_close_matches
     from json import dumps
 
-    from figures.claims import CLAIMS
+    from figures.claims import CLAIMS, claim_named
     from figures.paper.registry import FIGURES, current_keys
     from figures.report import gather
     from figures.report.publishing import published
 
     results = gather(folder, FIGURES, _store(store)).results.over(published(), current_keys())
     if wanted is not None:
-        by_id = {claim.id: claim for claim in CLAIMS}
-        if wanted not in by_id:
-            near = get_close_matches(wanted, by_id, 3, 0.3)
-            known = f"an id that 'python -m figures claims' lists, such as {', '.join(near)}"
-            raise InvalidInputError("id", wanted, known if near else known.partition(", such")[0])
-        one = results.described(by_id[wanted])
+        one = results.described(claim_named(wanted))
         if json:
             typer.echo(dumps(one, indent=1, ensure_ascii=False, allow_nan=False))
         else:

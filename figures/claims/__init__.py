@@ -32,6 +32,7 @@ from figures.claims.claim import (
 from figures.claims.landscape import LANDSCAPE, QDYN
 from figures.claims.learning import BENCHMARKS, FEATURES, ROLES, RULES
 from figures.claims.theory import DYNAMICS, ENTROPY, GEOMETRY
+from rmtheory.base.errors import InvalidInputError
 
 #: Title -> claims, in the order of the paper.
 SECTIONS: dict[str, tuple[Claim, ...]] = {
@@ -50,9 +51,24 @@ SECTIONS: dict[str, tuple[Claim, ...]] = {
 
 CLAIMS: tuple[Claim, ...] = tuple(claim for claims in SECTIONS.values() for claim in claims)
 
+_BY_ID = {claim.id: claim for claim in CLAIMS}
+
+
+def claim_named(name: str) -> Claim:
+    """Return the claim with the id `name`."""
+    if name not in _BY_ID:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, _BY_ID, 3, 0.3)
+        such = f", such as {', '.join(near)}" if near else ""
+        raise InvalidInputError("id", name, f"an id that 'python -m figures claims' lists{such}")
+    return _BY_ID[name]
+
+
 # The statements of the paper, in its order: each line of the first page of the report.
 
-_DECIDED = (Verdict.AGREES, Verdict.DIFFERS, Verdict.RECONSTRUCTED)
+#: Verdicts of a claim that is settled.
+DECIDED = (Verdict.AGREES, Verdict.DIFFERS, Verdict.RECONSTRUCTED)
 
 
 @dataclass(frozen=True)
@@ -89,7 +105,7 @@ def verdict_of(judged: Sequence[Judged]) -> str:
     """
     verdicts = [one.verdict for one in judged]
     total, differ = len(verdicts), verdicts.count(Verdict.DIFFERS)
-    decided = sum(verdict in _DECIDED for verdict in verdicts)
+    decided = sum(verdict in DECIDED for verdict in verdicts)
     rest = "" if decided == total else f", {total - decided} open"
     if differ:
         return f"differs: {differ} of {total}{rest}"
@@ -336,6 +352,7 @@ STATEMENTS = (
 
 __all__ = [
     "CLAIMS",
+    "DECIDED",
     "POWER",
     "SECTIONS",
     "SIGNIFICANCE",
@@ -348,6 +365,7 @@ __all__ = [
     "Relation",
     "Statement",
     "Verdict",
+    "claim_named",
     "grouped",
     "indicative",
     "judge",

@@ -20,46 +20,42 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
+import json
 import sys
 import tempfile
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import matplotlib.style
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure as Picture
 from numpy.typing import NDArray
 
-from rmtheory.base.errors import NotConvergedError
+from rmtheory.base.errors import (
+    InvalidInputError,
+    NotConvergedError,
+    RMError,
+    UnreadableDataError,
+)
 from rmtheory.base.wording import counted
-from rmtheory.runtime.provenance import parameters_hash
+from rmtheory.runtime import netcdf, provenance
+from rmtheory.runtime.files import replacing, write_text
+from rmtheory.runtime.provenance import canonical_json, package_versions, parameters_hash
+from rmtheory.runtime.run_store import Lock, RunStore
+from rmtheory.runtime.untrusted import MALFORMED, read_bytes, read_json, read_text
 
 if TYPE_CHECKING:  # the list of figures needs none of it
     from rmsim.sweep import Backend, Sweep
     from rmsim.sweep import Progress as SweepProgress
-
-
-import json
-import time
-from collections.abc import Iterable
-from contextlib import suppress
-from dataclasses import asdict, replace
-from functools import cache
-
-import matplotlib.style
-
-from rmtheory.base.errors import InvalidInputError, UnreadableDataError
-from rmtheory.runtime import netcdf, provenance
-from rmtheory.runtime.files import replacing, write_text
-from rmtheory.runtime.provenance import canonical_json, package_versions
-from rmtheory.runtime.run_store import Lock, RunStore
-from rmtheory.runtime.untrusted import MALFORMED, read_bytes, read_json, read_text
 
 Parameters = Mapping[str, Any]
 
@@ -308,6 +304,53 @@ def make(
         dataset = netcdf.load(path)
     store_hash(figure, scale, folder, (content, *draw(figure, dataset, folder)))
     return Made(figure.name, origin, time.perf_counter() - start, files, note=note)
+
+
+#: Gives the callback of progress of the figure called by its first argument.
+Display = Callable[[str], AbstractContextManager[Progress]]
+
+
+def make_all(
+    figures: Iterable[Figure],
+    scale: Scale,
+    folder: Path,
+    context: Context,
+    display: Display,
+    *,
+    recompute: bool = False,
+) -> Iterator[tuple[Figure, Made | Failure]]:
+    """Make the figures one by one and give what came of each; one that fails stops no other.
+
+    Failures are stored in `folder` for the report.
+    """
+    for figure in figures:
+        outcome: Made | Failure
+        try:
+            with display(figure.name) as progress:
+                here = replace(context, progress=progress)
+                outcome = make(figure, scale, folder, here, recompute=recompute)
+        except Exception as problem:  # whatever it is, the other figures are still wanted
+            details = "" if isinstance(problem, RMError) else traceback.format_exc()
+            message = str(problem) or type(problem).__name__
+            outcome = Failure(str(scale), " ".join(message.split()), details)
+        store_failure(folder, figure.name, outcome if isinstance(outcome, Failure) else None)
+        yield figure, outcome
+
+
+def hours_ahead(
+    figures: Iterable[Figure], scale: Scale, folder: Path, *, recompute: bool = False
+) -> dict[str, float]:
+    """Return the core-hours of figures that take long and are not stored, each data set once."""
+    hours: dict[str, float] = {}
+    files: set[str] = set()
+    for figure in figures:
+        cost = figure.core_hours.get(scale, 0.0)
+        if not cost or figure.data_file in files:
+            continue
+        if recompute or not is_stored(figure, scale, folder):
+            files.add(figure.data_file)
+            hours[figure.name] = cost
+    return hours
 
 
 def is_stored(figure: Figure, scale: Scale, folder: Path) -> bool:

@@ -120,8 +120,8 @@ def _rates(settings: dict[str, Any], seed: int) -> xr.Dataset:
     late = np.full((2, len(values)), np.nan)
     for k, jd in enumerate(values):
         chain = Chain(1, jd)
-        found = mean_field(chain, sweeps, trajectories=settings["trajectories"], seed=seed)
-        theory[0][k], theory[1][k] = found.flip_rate.value, found.flip_rate.error
+        averages = mean_field(chain, sweeps, trajectories=settings["trajectories"], seed=seed)
+        theory[0][k], theory[1][k] = averages.flip_rate.value, averages.flip_rate.error
         rates = network_averages(
             Network(settings["n"], chain),
             sweeps,
@@ -191,8 +191,8 @@ def _stops(
     )
     sweep = sweep_of(designs, parameters["seed"])
     with swept({"stops": sweep}, context) as folders:
-        found = summarise(gather(folders["stops"], sweep), "jd").rename(jd="stop_jd")
-    data = found[["success", "success_error"]].assign_coords(trials=found["trials"])
+        shares = summarise(gather(folders["stops"], sweep), "jd").rename(jd="stop_jd")
+    data = shares[["success", "success_error"]].assign_coords(trials=shares["trials"])
     values = data["stop_jd"].values
     rates, errors = _numbers([curve.rate(float(jd)) for jd in values])
     _put(data, "stop_rate", ("stop_jd",), rates, errors, "f_inf at these J_D, theory")

@@ -78,8 +78,8 @@ def _plain(value: Any) -> Any:
 
 def shipped_tables() -> dict[str, Any]:
     """Return the tables that are stored, with their provenance."""
-    found: dict[str, Any] = read_json(SHIPPED)
-    return {**found, "freezing": _freezing_rows()}
+    tables: dict[str, Any] = read_json(SHIPPED)
+    return {**tables, "freezing": _freezing_rows()}
 
 
 def _freezing_rows() -> list[Row]:
@@ -99,8 +99,8 @@ def _freezing_rows() -> list[Row]:
 
 def _freezing_row(layers: int, p: float, control: str, solved: list[float], fixed: float) -> Row:
     other = "lam" if control == "jd" else "jd"
-    found = {control: solved[0], f"{control}_error": solved[1]}
-    return {"layers": layers, "p": p, **found, other: fixed, f"{other}_error": 0.0}
+    point = {control: solved[0], f"{control}_error": solved[1]}
+    return {"layers": layers, "p": p, **point, other: fixed, f"{other}_error": 0.0}
 
 
 def _solved(parameters: Parameters, context: Context) -> dict[str, list[Row]]:
@@ -154,8 +154,8 @@ def _thresholds(series: list[dict[str, Any]], context: Context) -> list[Row]:
         raws = [gather(folders["thresholds"], sweep_over([one], _SEED)) for one in series]
     rows = []
     for raw, one in zip(raws, series, strict=True):
-        found = analyse(raw, one["control"], seed=_SEED).isel(n=0)
-        value, error = float(found["threshold"]), float(found["threshold_error"])
+        analysed = analyse(raw, one["control"], seed=_SEED).isel(n=0)
+        value, error = float(analysed["threshold"]), float(analysed["threshold_error"])
         if not math.isfinite(value):
             continue
         other = "lam" if one["control"] == "jd" else "jd"

@@ -116,34 +116,34 @@ def _pair(estimate: Estimate) -> list[float]:
 
 def curve(seed: int, repetitions: int, iterations: int) -> dict[str, Any]:
     """Stationary states of one layer."""
-    found = flip_rate_curve(seed=seed, repetitions=repetitions, iterations=iterations)
-    return {"rates": list(found.rates), "couplings": [_pair(one) for one in found.couplings]}
+    rates = flip_rate_curve(seed=seed, repetitions=repetitions, iterations=iterations)
+    return {"rates": list(rates.rates), "couplings": [_pair(one) for one in rates.couplings]}
 
 
 def law(seed: int, repetitions: int) -> dict[str, Any]:
     """The stopping law."""
-    found = stopping_law(seed=seed, repetitions=repetitions)
-    covariance = float(f"{found.covariance:.4g}")
-    return {"alpha": _pair(found.alpha), "beta": _pair(found.beta), "covariance": covariance}
+    fitted = stopping_law(seed=seed, repetitions=repetitions)
+    covariance = float(f"{fitted.covariance:.4g}")
+    return {"alpha": _pair(fitted.alpha), "beta": _pair(fitted.beta), "covariance": covariance}
 
 
 def relay(seed: int, repetitions: int) -> dict[str, Any]:
     """J_dyn by the second route, a relay that sees its path at all times."""
-    found = freezing_point(1, seed=seed, repetitions=repetitions, continuous=True)
+    frozen = freezing_point(1, seed=seed, repetitions=repetitions, continuous=True)
     return {
-        "jd": _pair(found.point),
-        "rates": list(found.rates),
-        "couplings": [_pair(one) for one in found.couplings],
+        "jd": _pair(frozen.point),
+        "rates": list(frozen.rates),
+        "couplings": [_pair(one) for one in frozen.couplings],
     }
 
 
 def freezing(layers: int, p: float, seed: int, repetitions: int, **fixed: Any) -> dict[str, Any]:
     """Where the dynamics freezes, with the stationary states behind it."""
-    found = freezing_point(layers, p=p, seed=seed, repetitions=repetitions, **fixed)
+    frozen = freezing_point(layers, p=p, seed=seed, repetitions=repetitions, **fixed)
     return {
-        found.control: _pair(found.point),
-        "rates": list(found.rates),
-        "couplings": [_pair(one) for one in found.couplings],
+        frozen.control: _pair(frozen.point),
+        "rates": list(frozen.rates),
+        "couplings": [_pair(one) for one in frozen.couplings],
     }
 
 
@@ -202,9 +202,9 @@ def stops(n: int, jd: list[float], samples: int, caps: list[int], seed: int) -> 
 
     rows = []
     for x in jd:
-        found = relax(Network(n, Chain(1, x)), samples=samples, max_sweeps=max(caps), seed=seed)
-        stopped = found.ended(Status.FIXED_POINT).numpy()
-        rows.append([int((stopped & (found.iterations.numpy() <= cap)).sum()) for cap in caps])
+        ends = relax(Network(n, Chain(1, x)), samples=samples, max_sweeps=max(caps), seed=seed)
+        stopped = ends.ended(Status.FIXED_POINT).numpy()
+        rows.append([int((stopped & (ends.iterations.numpy() <= cap)).sum()) for cap in caps])
     return {"stopped": rows}
 
 

@@ -17,11 +17,12 @@ import math
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from figures.claims import CLAIMS, Judged, Verdict
+from figures.claims import DECIDED, Judged, claim_named
 from figures.engine.figure import ROOT
 from figures.trial import designs
 from figures.trial.designs import Question
@@ -51,14 +52,10 @@ from rmtheory.runtime.run_store import RunStore
 #: Where killed runs leave what they have.
 WORK = ROOT / "figures" / "out" / ".trial"
 
-_DECIDED = (Verdict.AGREES, Verdict.DIFFERS, Verdict.RECONSTRUCTED)
-
-_BY_ID = {claim.id: claim for claim in CLAIMS}
-
 
 def judged(claim: str, stored: Stored) -> Judged:
     """Return the verdict of the stored runs alone on the claim with this id."""
-    known = _BY_ID[claim]
+    known = claim_named(claim)
     return Judged(known, stored.number(known))
 
 
@@ -92,6 +89,19 @@ class Step:
         return 3600 * len(self.open) / self.cost if self.cost else math.inf
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute on one thread of torch: the last bits of results depend on their number."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
 @dataclass(frozen=True)
 class Trial:
     """The questions, the store, and where the work is done."""
@@ -123,7 +133,7 @@ class Trial:
 
     def _open(self, question: Question, stored: Stored) -> tuple[str, ...]:
         return tuple(
-            claim for claim in question.claims if judged(claim, stored).verdict not in _DECIDED
+            claim for claim in question.claims if judged(claim, stored).verdict not in DECIDED
         )
 
     def hold(
@@ -166,6 +176,7 @@ class Trial:
                 return replace(step, missing=tuple(ready))
         return None
 
+    @one_thread()
     def run(self, run: Run) -> Result:
         """Execute a run, with all epochs at which a question needs it, and store its result."""
         wanted = self._in_full(run)
@@ -194,16 +205,10 @@ class Trial:
         InvalidInputError
             If there is no such claim, or no runs decide it.
         """
-        from difflib import get_close_matches
-
-        if claim not in _BY_ID:
-            near = get_close_matches(claim, _BY_ID, 3, 0.3)
-            such = f", such as {', '.join(near)}" if near else ""
-            allowed = f"an id that 'python -m figures claims' lists{such}"
-            raise InvalidInputError("id", claim, allowed)
+        known = claim_named(claim)
         chosen = tuple(one for one in self.questions if claim in one.claims)
         if not chosen:
-            command = _BY_ID[claim].command or "no command of ours"
+            command = known.command or "no command of ours"
             allowed = f"a claim that runs of the trial decide; this one: {command}"
             raise InvalidInputError("id", claim, allowed)
         return replace(self, questions=chosen)
@@ -252,7 +257,7 @@ class Trial:
         """Say how many claims are decided by stored runs."""
         stored = Stored.of(self.store)
         claims = dict.fromkeys(claim for one in self.questions for claim in one.claims)
-        decided = sum(judged(claim, stored).verdict in _DECIDED for claim in claims)
+        decided = sum(judged(claim, stored).verdict in DECIDED for claim in claims)
         return f"{decided} of {counted(len(claims), 'claim')} decided"
 
 
@@ -286,6 +291,7 @@ class Comparison:
         return self.identical or (not self.same_machine and self.largest <= 3.0)
 
 
+@one_thread()
 def compare(run: Run, result: Result) -> Comparison:
     """Repeat `run` and compare with the stored result, image by image."""
     data, metrics, seconds = perform(run)
@@ -394,6 +400,7 @@ def _load(work: Path, here: str) -> dict[str, float]:
     return {str(key): float(value) for key, value in held["seconds"].items()}
 
 
+@one_thread()
 def seconds_per_epoch(run: Run) -> float:
     """Time a piece of `run`; return the CPU-seconds of an epoch, metrics included."""
     from rmsim.data import load

@@ -451,7 +451,7 @@ def sweep_command(
             allowed = f"a file ending in {', '.join(grid_sweeps.TABLES)}"
             raise InvalidInputError("table", str(table), allowed)
     check_picture(plot, table or folder)
-    fixed = _fixed(
+    fixed = grid_sweeps.fixed_of(
         kind,
         {
             "preset": preset,
@@ -490,45 +490,3 @@ def sweep_command(
     names = [name for name in rows[0] if not name.endswith("_error")]
     cells = [[shown(row[name], row.get(f"{name}_error")) for name in names] for row in rows]
     io.print_rows(names, cells, title)
-
-
-#: Options of each kind, with what they are by default.
-_OPTIONS: dict[str, dict[str, Any]] = {
-    "train": {
-        "preset": None,
-        "epochs": None,
-        "dataset": None,
-        "train_samples": None,
-        "test_samples": None,
-    },
-    "relax": {"samples": 100},
-    "solve": {"samples": 100, "algorithm": "rbp"},
-}
-
-
-def _fixed(kind: str, given: dict[str, str | None]) -> dict[str, Any]:
-    """Return the options of a kind as parameters of all points; refuse those of other kinds."""
-    if kind not in _OPTIONS:
-        raise InvalidInputError("kind", kind, f"one of {', '.join(_OPTIONS)}")
-    known = _OPTIONS[kind]
-    for name, text in given.items():
-        if text is not None and name not in known:
-            raise InvalidInputError(name.removesuffix("_samples"), text, f"absent for {kind}")
-    fixed: dict[str, Any] = {}
-    for name, usual in known.items():
-        text = given[name]
-        if name in ("preset", "dataset", "algorithm"):
-            fixed[name] = usual if text is None else text
-        else:
-            least = 0 if name == "epochs" else 1
-            fixed[name] = usual if text is None else checks.integer(name, text, least)
-    if kind == "train":
-        from rmsim.learning.presets import preset as preset_named
-
-        if fixed["preset"] is None:
-            raise InvalidInputError("preset", "nothing", "given (--preset NAME)")
-        chosen = preset_named(fixed["preset"])
-        fixed["watched"] = 200
-        if fixed["epochs"] is None:
-            fixed["epochs"] = chosen.epochs_at(chosen.width(None))
-    return fixed

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmsim.dynamics.relaxation import relax, relaxation_summary
-from rmsim.learning.presets import MEASURED_AT
+from rmsim.learning.presets import MEASURED_AT, preset
 from rmsim.network import Network
 from rmsim.search.methods import find_fixed_point, method_named
 from rmsim.studies.trained_networks import over_replicas, plan_of, trained
@@ -58,12 +58,18 @@ class Kind:
         What it returns, each with NAME_error, and what that means; the first is drawn.
     check : callable
         Refuses a point that cannot be computed.
+    options : mapping
+        Parameters of all points besides those of the network, with what they are by default.
+    complete : callable
+        Adds what follows from the options.
     """
 
     name: str
     compute: str
     measured: Mapping[str, str]
     check: Callable[[dict[str, Any]], object]
+    options: Mapping[str, Any]
+    complete: Callable[[dict[str, Any]], dict[str, Any]] = dict
 
 
 def _demand(point: Mapping[str, Any], *names: str) -> None:
@@ -157,6 +163,21 @@ def _check_train(point: dict[str, Any]) -> None:
     plan_of(rest, 0)
 
 
+#: Training samples on which phases of a sweep are measured.
+_WATCHED = 200
+
+
+def _complete_train(fixed: dict[str, Any]) -> dict[str, Any]:
+    """Add the samples on which phases are measured, and the epochs of the preset."""
+    if fixed["preset"] is None:
+        raise InvalidInputError("preset", "nothing", "given (--preset NAME)")
+    chosen = preset(fixed["preset"])
+    epochs = fixed["epochs"]
+    if epochs is None:
+        epochs = chosen.epochs_at(chosen.width(None))
+    return {**fixed, "watched": _WATCHED, "epochs": epochs}
+
+
 def _check_relax(point: dict[str, Any]) -> None:
     from rmsim.dynamics.relaxation import checked_p
     from rmsim.dynamics.sweeps import checked_update
@@ -197,6 +218,8 @@ KINDS = {
             "symmetry": "symmetry level of J",
         },
         _check_train,
+        dict.fromkeys(("preset", "epochs", "dataset", "train_samples", "test_samples")),
+        _complete_train,
     ),
     "relax": Kind(
         "relax",
@@ -206,6 +229,7 @@ KINDS = {
             "sweeps": "sweeps to it, on average",
         },
         _check_relax,
+        {"samples": 100},
     ),
     "solve": Kind(
         "solve",
@@ -215,8 +239,35 @@ KINDS = {
             "iterations": "iterations until then, on average",
         },
         _check_solve,
+        {"samples": 100, "algorithm": "rbp"},
     ),
 }
+
+
+def fixed_of(kind: str, given: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return the parameters of all points of a sweep; refuse options of other kinds.
+
+    Examples
+    --------
+    >>> fixed_of("solve", {"samples": "7"})
+    {'samples': 7, 'algorithm': 'rbp'}
+    """
+    if kind not in KINDS:
+        raise InvalidInputError("kind", kind, f"one of {', '.join(KINDS)}")
+    chosen = KINDS[kind]
+    for name, text in given.items():
+        if text is not None and name not in chosen.options:
+            raise InvalidInputError(name.removesuffix("_samples"), text, f"absent for {kind}")
+    fixed: dict[str, Any] = {}
+    for name, usual in chosen.options.items():
+        text = given.get(name)
+        if text is None:
+            fixed[name] = usual
+        elif name in ("preset", "dataset", "algorithm"):
+            fixed[name] = text
+        else:
+            fixed[name] = checks.integer(name, text, 0 if name == "epochs" else 1)
+    return chosen.complete(fixed)
 
 
 # What was typed.

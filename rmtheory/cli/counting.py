@@ -17,7 +17,6 @@ import typer
 from rmtheory.base import checks
 from rmtheory.base.chain import decimal_string
 from rmtheory.base.errors import InvalidInputError, OutsideValidityError
-from rmtheory.base.estimate import Estimate, Tier
 from rmtheory.runtime import report as io
 from rmtheory.runtime.command import bundled, check_out
 from rmtheory.runtime.files import write_text
@@ -154,14 +153,7 @@ def stability(
 
         others = search_saddles(chain)
         quantities["other_saddles"] = len(others.saddles)
-        # The residual R(q) of a saddle vanishes with a slope of order 0.1: 100 R bounds the error.
-        quantities["saddle_overlaps"] = [
-            Estimate(
-                q, 100 * saddle.residual + 1e-9, Tier.ESTIMATED, "root of the saddle equations"
-            )
-            for saddle in others.saddles
-            for q in saddle.q
-        ]
+        quantities["saddle_overlaps"] = list(others.overlaps)
         quantities["searched"] = others.region
     io.Report(
         f"Stability of q = 0 for {chain}",

@@ -289,21 +289,21 @@ def _displacement(given: dict[str, Any], seed: str) -> io.Report:
 
     chain = _chain(given)
     noises = [text.strip() for text in given.get("noise", ".05,.1,.2,.3,.4,.5").split(",")]
-    found = displacement(
+    displaced = displacement(
         chain,
         noises,
         lambda_x=given.get("lambda_x", 0),
         **_integers(given, sweeps=(1, 2000), trajectories=(LEAST_TRAJECTORIES, None)),
         seed=_seed(seed),
     )
-    count = range(len(found.noises))
+    count = range(len(displaced.noises))
     return io.Report(
         f"Displacement of fixed points of {chain} by noise, N -> infinity",
         {**chain.parameters(), "lambda_x": str(given.get("lambda_x", 0)), "seed": seed},
         {
             "noise": ", ".join(noises),
-            "displacement": [found.distance[k] for k in count],
-            "still_flipping": found.still_flipping,
+            "displacement": [displaced.distance[k] for k in count],
+            "still_flipping": displaced.still_flipping,
         },
         _MEANING,
     )

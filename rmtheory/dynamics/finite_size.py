@@ -161,13 +161,13 @@ def stopping_law(p: float = 1.0, seed: int = 0, repetitions: int = 40) -> Stoppi
         logarithms.append(-math.log(stopped / sum(t for t, _ in runs)))
         # The rate of exponential times, k of which ended, has the relative error k^(-1/2).
         errors.append(1 / math.sqrt(stopped))
-    found = weighted_fit([1.0, np.array(_MEASURED_FLIPS)], logarithms, errors)
+    fit = weighted_fit([1.0, np.array(_MEASURED_FLIPS)], logarithms, errors)
     method = f"walkers on the half-line, {len(_MEASURED_FLIPS)} x {repetitions} runs"
     alpha, beta = (
-        Estimate(float(value), found.scale * float(error), Tier.ESTIMATED, method)
-        for value, error in zip(found.coefficients, found.errors, strict=True)
+        Estimate(float(value), fit.scale * float(error), Tier.ESTIMATED, method)
+        for value, error in zip(fit.coefficients, fit.errors, strict=True)
     )
-    return StoppingLaw(alpha, beta, found.scale**2 * float(found.covariance[0, 1]))
+    return StoppingLaw(alpha, beta, fit.scale**2 * float(fit.covariance[0, 1]))
 
 
 #: Runs that are still active after so many sweeps end.

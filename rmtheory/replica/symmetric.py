@@ -329,6 +329,20 @@ class SaddleSearch:
     closest_q: tuple[float, ...]
 
     @property
+    def overlaps(self) -> tuple[Estimate, ...]:
+        """Overlaps of all saddles, layer by layer, with errors.
+
+        The residual R(q) of a saddle vanishes with a slope of order 0.1: 100 R bounds the error.
+        """
+        return tuple(
+            Estimate(
+                q, 100 * saddle.residual + 1e-9, Tier.ESTIMATED, "root of the saddle equations"
+            )
+            for saddle in self.saddles
+            for q in saddle.q
+        )
+
+    @property
     def region(self) -> str:
         """The region searched, in words."""
         low, high = self.q_range
