@@ -22,11 +22,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from types import FunctionType
@@ -111,7 +111,7 @@ class _PartLibrary(_NumbaLibrary):  # type: ignore[misc]
         return self
 
     def set_env(self, name: str, env: object) -> None:
-        """Do nothing: there is no machine code that could look for them."""
+        """Do nothing: there is no machine code that could need them."""
 
 
 # Machine code on disk.
@@ -235,7 +235,8 @@ def _text_of(file: str) -> bytes:
 
 def thread_count(work: float, grain: float) -> int:
     """Return how many threads are worth it, if each should have `grain` operations or more."""
-    return int(max(1, min(1 if _ALONE.get() else torch.get_num_threads(), work // grain)))
+    most = 1 if getattr(_THREAD, "alone", False) else torch.get_num_threads()
+    return int(max(1, min(most, work // grain)))
 
 
 def shares(total: int, parts: int) -> list[tuple[int, int]]:
@@ -257,8 +258,10 @@ def run_parts(function: Callable[..., object], parts: Sequence[tuple[Any, ...]])
         future.result()
 
 
-#: Whether this thread is one of :func:`side_by_side`, whose loops have no further threads.
-_ALONE: ContextVar[bool] = ContextVar("alone", default=False)
+#: Of a thread of :func:`side_by_side`: ``alone``, its loops have no further threads. As the number
+#: of threads of torch it belongs to the thread and changes no result, so that it is no argument of
+#: every field and sweep.
+_THREAD = threading.local()
 
 #: Calls a function with each of some tuples of arguments.
 Run = Callable[[Callable[..., object], Sequence[tuple[Any, ...]]], None]
@@ -290,10 +293,10 @@ def side_by_side(tasks: int, threads: int | None = None) -> Iterator[Run]:
     if count < 2:
         yield _run_here
         return
-    with ThreadPoolExecutor(count, thread_name_prefix="rmsim-networks") as pool:
+    with ThreadPoolExecutor(count, "rmsim-networks", initializer=_set_alone) as pool:
 
         def run(function: Callable[..., object], parts: Sequence[tuple[Any, ...]]) -> None:
-            waiting = [pool.submit(_call_alone, function, *part) for part in parts]
+            waiting = [pool.submit(function, *part) for part in parts]
             problems = [future.exception() for future in waiting]
             for problem in problems:
                 if problem is not None:
@@ -307,9 +310,8 @@ def _run_here(function: Callable[..., object], parts: Sequence[tuple[Any, ...]])
         function(*part)
 
 
-def _call_alone(function: Callable[..., object], *given: Any) -> None:
-    _ALONE.set(True)
-    function(*given)
+def _set_alone() -> None:
+    _THREAD.alone = True
 
 
 @cache

@@ -182,6 +182,16 @@ class Couplings(ABC):
     def check(self) -> None:  # noqa: B027  # most kinds have nothing to refuse
         """Refuse entries that a user may have given wrong; drawn couplings need no such check."""
 
+    def check_independent(self, method: str) -> None:
+        """Check couplings for `method`, whose equations need J_ij independent of J_ji, all of them.
+
+        Raises
+        ------
+        InvalidInputError
+            If they are not dense.
+        """
+        raise InvalidInputError("network", type(self).__name__, f"dense for {method}")
+
     def asymmetric_matrices(self) -> torch.Tensor:
         """Return J, (samples, layers, n, n), for message passing.
 
@@ -238,6 +248,13 @@ def _add_external(
     if layer is not None:
         aligned = aligned[:, :, layer if aligned.shape[2] > 1 else 0]
     out.add_(aligned)
+
+
+def demand_couplings(network: object) -> None:
+    """Refuse what is neither a network nor couplings."""
+    if not isinstance(network, Couplings):
+        allowed = "a Network, or couplings of one of the kinds in rmsim.couplings"
+        raise InvalidInputError("network", type(network).__name__, allowed)
 
 
 class PlasticCouplings(Couplings):

@@ -106,6 +106,10 @@ class DenseChain(MatrixCouplings, ChainCouplings):
         """Refuse matrices that are not finite or not zero on their diagonals."""
         check_entries("matrices", self.matrices)
 
+    def check_independent(self, method: str) -> None:
+        """Check the matrices, as :meth:`check` does: they are dense."""
+        self.check()
+
     @property
     def layers(self) -> int:
         """Number of layers L."""

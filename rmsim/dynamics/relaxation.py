@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 import torch
 
-from rmsim.couplings.base import Couplings, aligned_external
+from rmsim.couplings.base import Couplings, aligned_external, demand_couplings
 from rmsim.couplings.chains import draw, sample_numbers
 from rmsim.dynamics.active import ActiveRectangle, Callback, Index, PerNetwork, Search
 from rmsim.dynamics.flips import Followed, follow_flips
@@ -179,6 +179,7 @@ def relax(
             columns=True,
         )
     else:
+        demand_couplings(network)
         if samples is not None:
             allowed = f"left out: these couplings are {counted(network.samples, 'sample')}"
             raise InvalidInputError("samples", str(samples), allowed)

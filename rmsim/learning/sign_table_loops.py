@@ -595,6 +595,25 @@ def _sweep(network: Any, protocol: Any, work: Any, part: Any, batch: int, meetin
 
 
 @compiled_part
+def _chain_field(protocol: Any, work: Any, layer: int, panel: int, b: int, numbers: int) -> Any:
+    """Return J s + J_D s and the fields of the layers on both sides, of a panel of a sample.
+
+    `numbers` is the place of J_D and of the two lambdas among the numbers of the protocol.
+    """
+    panels = protocol.panels
+    p, chain = layer * panels + panel, protocol.numbers
+    place = _place(work, p, b)
+    h = add_times(load(work.product, place), load(work.s, place), real(chain, numbers))
+    if layer > 0:
+        left = load(work.s, _place(work, p - panels, b))
+        h = add_times(h, left, real(chain, numbers + 1))
+    if layer < protocol.layers - 1:
+        right = load(work.s, _place(work, p + panels, b))
+        h = add_times(h, right, real(chain, numbers + 2))
+    return h
+
+
+@compiled_part
 def _want(
     protocol: Any,
     work: Any,
@@ -606,19 +625,13 @@ def _want(
     last: int,
 ) -> None:
     """Set the signs of the fields of a panel, but of samples that are fixed points."""
-    p, panels, chain = layer * protocol.panels + panel, protocol.panels, protocol.numbers
+    p = layer * protocol.panels + panel
     unused = _unused(panel, protocol.n)
     for b in range(batch):
         if not changed and whole(last, b) == 0:
             continue
         place = _place(work, p, b)
-        h = add_times(load(work.product, place), load(work.s, place), real(chain, CHAIN))
-        if layer > 0:
-            left = load(work.s, _place(work, p - panels, b))
-            h = add_times(h, left, real(chain, CHAIN + 1))
-        if layer < protocol.layers - 1:
-            right = load(work.s, _place(work, p + panels, b))
-            h = add_times(h, right, real(chain, CHAIN + 2))
+        h = _chain_field(protocol, work, layer, panel, b, CHAIN)
         external = load(work.field, place)
         if with_label:
             external = add(external, load(work.label, place))
@@ -679,13 +692,7 @@ def _judge(protocol: Any, work: Any, part: Any, batch: int) -> None:
             for b in range(batch):
                 place = _place(work, p, b)
                 s = load(work.s, place)
-                h = add_times(load(work.product, place), s, real(numbers, TEST))
-                if layer > 0:
-                    left = load(work.s, _place(work, p - panels, b))
-                    h = add_times(h, left, real(numbers, TEST + 1))
-                if layer < protocol.layers - 1:
-                    right = load(work.s, _place(work, p + panels, b))
-                    h = add_times(h, right, real(numbers, TEST + 2))
+                h = _chain_field(protocol, work, layer, panel, b, TEST)
                 h = add_times(h, load(work.field, place), real(numbers, TEST + 3))
                 h = add_times(h, load(work.label, place), real(numbers, TEST + 4))
                 margin = multiply(h, s)

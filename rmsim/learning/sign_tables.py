@@ -32,7 +32,6 @@ import torch
 
 from rmsim.compiled_loops import shares, thread_count
 from rmsim.compiled_vectors import ROWS
-from rmsim.couplings import DenseChain
 from rmsim.couplings.rows import rows_of_entries
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.phases import label_code
@@ -50,7 +49,7 @@ _GRAIN = 2**20
 def has_tables(parameters: Parameters, state: State) -> bool:
     """Return whether this route can train this network by this protocol."""
     return (
-        isinstance(state.couplings, DenseChain)
+        state.couplings.compressed() is None
         and state.device.type == "cpu"
         and state.dtype == torch.float32
         and parameters.phases.p == 1

@@ -23,7 +23,8 @@ is one graph and the update another.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -77,6 +78,9 @@ class _Matrix(Protocol):
     def add_(self, post: torch.Tensor, pre: torch.Tensor, rate: _Numbers, half: bool) -> None:
         """Add rate * sum over samples of post_i pre_j; with `half`, of (i, j) and (j, i), / 2."""
 
+    def split(self, sizes: Sequence[int]) -> Iterable[torch.Tensor]:
+        """Return the weights of each network, of which `sizes` exist, as projections store them."""
+
 
 class _Dense:
     """Whole matrices."""
@@ -96,6 +100,10 @@ class _Dense:
             self.values.add_(product + product.mT, alpha=factor / 2)  # symmetric to the last bit
         else:
             self.values.baddbmm_(post, pre.mT, alpha=factor)
+
+    def split(self, sizes: Sequence[int]) -> Iterable[torch.Tensor]:
+        """Return the matrix of each network."""
+        return self.values.unbind()
 
 
 class _Rows:
@@ -122,6 +130,10 @@ class _Rows:
             product, factor = product + self.rows.correlate(two, one), factor / 2
         self.values.addcmul_(product, self.learns, value=factor)
 
+    def split(self, sizes: Sequence[int]) -> Iterable[torch.Tensor]:
+        """Return the entries of each network."""
+        return torch.split_with_sizes(self.rows.entries(self.values), list(sizes))
+
 
 def _scaled(x: torch.Tensor, factor: _Numbers) -> tuple[torch.Tensor, float]:
     """Return x and a factor of it, multiplied already if networks have different ones."""
@@ -138,8 +150,10 @@ def _spread_rows(parts: Sequence[tuple[PaddedRows, torch.Tensor]], width: int) -
     return _Rows(rows, values, learns, len(parts))
 
 
-class _Chain:
+class _Chain(ABC):
     """J, J_D and lambda of networks that learn; states have the shape (networks L, n, samples)."""
+
+    matrix: _Matrix
 
     def __init__(self, parameters: Sequence[Parameters], states: Sequence[State]) -> None:
         self.states, self.parameters = states, parameters
@@ -151,15 +165,70 @@ class _Chain:
             for values in zip(*(each.couplings.chain for each in parameters), strict=True)
         )
         self._not_tested = self.jd * (not parameters[0].rule.test_jd)
-        self.matrix: _Dense | _Rows
-        if state.couplings.compressed() is None:
-            self.coupled = self.layers > 1
-            self.matrix = _Dense(torch.cat([each.j for each in states]))
-            self._diagonal = self.jd.expand(-1, self.layers, 1, self.n).reshape(-1, self.n)
-            self.restore()
-        else:
-            self.coupled = False
-            self.matrix = self._with_fixed_entries()
+
+    @staticmethod
+    def of(parameters: Sequence[Parameters], states: Sequence[State]) -> _Chain:
+        """Return the chain of networks of the same kind of couplings."""
+        dense = states[0].couplings.compressed() is None
+        return (_DenseChain if dense else _SparseChain)(parameters, states)
+
+    @abstractmethod
+    def field(self, s: torch.Tensor, external: torch.Tensor) -> torch.Tensor:
+        """Return h of all layers."""
+
+    @abstractmethod
+    def layer_field(
+        self, layer: int, parts: Sequence[torch.Tensor], external: torch.Tensor
+    ) -> torch.Tensor:
+        """Return h of one layer, (networks, n, samples), from the states of all layers."""
+
+    @abstractmethod
+    def shrink_(self, factor: _Numbers) -> None:
+        """Multiply the entries that learn."""
+
+    def restore(self) -> None:  # noqa: B027  # sparse entries of J_D do not learn
+        """Write J_D to its place again after J has learnt."""
+
+    @abstractmethod
+    def weights(self) -> Iterable[torch.Tensor]:
+        """Return J of each network as its couplings store it."""
+
+    def split(self) -> list[PlasticCouplings]:
+        """Return the couplings of each network."""
+        return [
+            each.couplings.with_weights(own.clone())
+            for each, own in zip(self.states, self.weights(), strict=True)
+        ]
+
+    def by_layer(self, s: torch.Tensor) -> list[torch.Tensor]:
+        """Return the states of each layer, (networks, n, samples)."""
+        return [part.contiguous() for part in s.view(self.shape).unbind(1)]
+
+    def together(self, parts: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Return what :meth:`by_layer` was given."""
+        return torch.stack(list(parts), 1).flatten(0, 1)
+
+    def against(self, s: torch.Tensor, external: torch.Tensor) -> torch.Tensor:
+        """Return minus the margin s h of the field that the rule tests.
+
+        Without J_D it is J_D - s h of the whole field, for s = +-1: rounded as s (h - J_D s) is.
+        """
+        rule = self.parameters[0].rule
+        h = self.field(s, external)
+        inside, states = h.view(self.shape), s.view(self.shape)
+        if not rule.test_right and self.layers > 1:
+            inside[:, :-1].addcmul_(states[:, 1:], self.right, value=-1)
+        return torch.addcmul(self._not_tested, states, inside, value=-1)
+
+
+class _SparseChain(_Chain):
+    """Rows of J with J_D and lambda as their last entries."""
+
+    matrix: _Rows
+
+    def __init__(self, parameters: Sequence[Parameters], states: Sequence[State]) -> None:
+        super().__init__(parameters, states)
+        self.matrix = self._with_fixed_entries()
 
     def _with_fixed_entries(self) -> _Rows:
         """Return sparse J with J_D and lambda as the last entries of every row."""
@@ -190,8 +259,49 @@ class _Chain:
 
     def field(self, s: torch.Tensor, external: torch.Tensor) -> torch.Tensor:
         """Return h of all layers."""
+        return self.matrix.field(s, external)
+
+    def layer_field(
+        self, layer: int, parts: Sequence[torch.Tensor], external: torch.Tensor
+    ) -> torch.Tensor:
+        """Return h of one layer."""
+        s = self.together(parts).flatten(0, 1)
+        some = slice(layer * self.n, (layer + 1) * self.n)
+        networks, width = len(self.states), self.matrix.values.shape[1]
+        columns, values = (
+            x.view(networks, -1, width)[:, some].reshape(-1, width)
+            for x in (self.matrix.rows.columns, self.matrix.values)
+        )
+        rows = PaddedRows(columns, self.matrix.rows.places)
+        return rows.multiply(values, s, external.flatten(0, 1)).view(external.shape)
+
+    def shrink_(self, factor: _Numbers) -> None:
+        """Multiply the entries that learn."""
+        values = self.matrix.values
+        shape = (len(self.states), -1, values.shape[1])
+        learns = self.matrix.learns.view(shape)
+        values.copy_((values.view(shape) * (1 + (factor - 1) * learns)).view(values.shape))
+
+    def weights(self) -> Iterable[torch.Tensor]:
+        """Return the entries of J of each network."""
+        return self.matrix.split([len(each.j) for each in self.states])
+
+
+class _DenseChain(_Chain):
+    """Whole matrices J with J_D on their diagonals; lambda is added layer by layer."""
+
+    matrix: _Dense
+
+    def __init__(self, parameters: Sequence[Parameters], states: Sequence[State]) -> None:
+        super().__init__(parameters, states)
+        self.matrix = _Dense(torch.cat([each.j for each in states]))
+        self._diagonal = self.jd.expand(-1, self.layers, 1, self.n).reshape(-1, self.n)
+        self.restore()
+
+    def field(self, s: torch.Tensor, external: torch.Tensor) -> torch.Tensor:
+        """Return h of all layers."""
         h = self.matrix.field(s, external)
-        if self.coupled:
+        if self.layers > 1:
             inside, states = h.view(self.shape), s.view(self.shape)
             inside[:, 1:].addcmul_(states[:, :-1], self.left)
             inside[:, :-1].addcmul_(states[:, 1:], self.right)
@@ -200,17 +310,7 @@ class _Chain:
     def layer_field(
         self, layer: int, parts: Sequence[torch.Tensor], external: torch.Tensor
     ) -> torch.Tensor:
-        """Return h of one layer, (networks, n, samples), from the states of all layers."""
-        if isinstance(self.matrix, _Rows):
-            s = self.together(parts).flatten(0, 1)
-            some = slice(layer * self.n, (layer + 1) * self.n)
-            networks, width = len(self.states), self.matrix.values.shape[1]
-            columns, values = (
-                x.view(networks, -1, width)[:, some].reshape(-1, width)
-                for x in (self.matrix.rows.columns, self.matrix.values)
-            )
-            rows = PaddedRows(columns, self.matrix.rows.places)
-            return rows.multiply(values, s, external.flatten(0, 1)).view(external.shape)
+        """Return h of one layer."""
         own = self.matrix.values.view(len(self.states), self.layers, self.n, self.n)[:, layer]
         h = torch.baddbmm(external, own, parts[layer])
         if layer > 0:
@@ -219,55 +319,19 @@ class _Chain:
             h = torch.addcmul(h, parts[layer + 1], self.right[:, 0])
         return h
 
-    def by_layer(self, s: torch.Tensor) -> list[torch.Tensor]:
-        """Return the states of each layer, (networks, n, samples)."""
-        return [part.contiguous() for part in s.view(self.shape).unbind(1)]
-
-    def together(self, parts: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Return what :meth:`by_layer` was given."""
-        return torch.stack(list(parts), 1).flatten(0, 1)
-
-    def against(self, s: torch.Tensor, external: torch.Tensor) -> torch.Tensor:
-        """Return minus the margin s h of the field that the rule tests.
-
-        Without J_D it is J_D - s h of the whole field, for s = +-1: rounded as s (h - J_D s) is.
-        """
-        rule = self.parameters[0].rule
-        h = self.field(s, external)
-        inside, states = h.view(self.shape), s.view(self.shape)
-        if not rule.test_right and self.layers > 1:
-            inside[:, :-1].addcmul_(states[:, 1:], self.right, value=-1)
-        return torch.addcmul(self._not_tested, states, inside, value=-1)
-
     def shrink_(self, factor: _Numbers) -> None:
         """Multiply the entries that learn."""
-        values = self.matrix.values
-        if isinstance(self.matrix, _Rows):
-            shape = (len(self.states), -1, values.shape[1])
-            learns = self.matrix.learns.view(shape)
-            values.copy_((values.view(shape) * (1 + (factor - 1) * learns)).view(values.shape))
-        else:
-            values.view(len(self.states), -1, self.n).mul_(factor)
+        self.matrix.values.view(len(self.states), -1, self.n).mul_(factor)
 
     def restore(self) -> None:
-        """Write J_D to the diagonal of dense matrices again."""
-        if isinstance(self.matrix, _Dense):
-            self.matrix.values.diagonal(dim1=-2, dim2=-1).copy_(self._diagonal)
+        """Write J_D to the diagonals again."""
+        self.matrix.values.diagonal(dim1=-2, dim2=-1).copy_(self._diagonal)
 
-    def split(self) -> list[PlasticCouplings]:
-        """Return the couplings of each network."""
-        values = self.matrix.values
-        if isinstance(self.matrix, _Rows):
-            entries = self.matrix.rows.entries(values)
-            weights = torch.split_with_sizes(entries, [len(each.j) for each in self.states])
-        else:
-            values = values.clone()
-            values.diagonal(dim1=-2, dim2=-1).zero_()
-            weights = values.view(len(self.states), self.layers, self.n, self.n).unbind()
-        return [
-            each.couplings.with_weights(own.clone())
-            for each, own in zip(self.states, weights, strict=True)
-        ]
+    def weights(self) -> Iterable[torch.Tensor]:
+        """Return the matrices of each network, without J_D."""
+        values = self.matrix.values.clone()
+        values.diagonal(dim1=-2, dim2=-1).zero_()
+        return values.view(len(self.states), self.layers, self.n, self.n).unbind()
 
 
 class TensorLearner:
@@ -288,7 +352,7 @@ class TensorLearner:
         one, state = self.parameters[0], self.states[0]
         self.shape = one.couplings.shape
         self._one = one
-        self._chain = _Chain(self.parameters, self.states)
+        self._chain = _Chain.of(self.parameters, self.states)
         self._in = _projection([each.w_in for each in states])
         self._back = _projection([each.w_back for each in states])
         self._out = _Dense(torch.stack([each.w_out for each in states]))
@@ -416,24 +480,13 @@ class TensorLearner:
     def finish(self) -> list[State]:
         """Return the weights of every network."""
         couplings = self._chain.split()
-        w_in, w_back = (
-            self._separate(matrix, [getattr(each, name) for each in self.states])
-            for matrix, name in ((self._in, "w_in"), (self._back, "w_back"))
-        )
+        w_in = _separate(self._in, [each.w_in for each in self.states])
+        w_back = _separate(self._back, [each.w_back for each in self.states])
         parts = zip(self.states, couplings, w_in, w_back, self._out.values.unbind(), strict=True)
         return [
             replace(each, couplings=j, w_in=feed, w_back=back, w_out=out.clone())
             for each, j, feed, back, out in parts
         ]
-
-    def _separate(self, matrix: _Matrix, old: Sequence[Projection]) -> list[Projection]:
-        blocks = matrix.values.chunk(len(old))
-        if isinstance(matrix, _Dense):
-            return [one.with_values(own[0].clone()) for one, own in zip(old, blocks, strict=True)]
-        assert isinstance(matrix, _Rows)
-        sizes = [len(one.values) for one in old]
-        entries = torch.split_with_sizes(matrix.rows.entries(matrix.values), sizes)
-        return [one.with_values(own.clone()) for one, own in zip(old, entries, strict=True)]
 
     # A batch.
 
@@ -614,6 +667,12 @@ _GROUPS: dict[str, Callable[[Parameters], Any]] = {
 }
 
 _NEURONS = ("a_in", "a_back", "a_out")
+
+
+def _separate(matrix: _Matrix, old: Sequence[Projection]) -> list[Projection]:
+    """Return the projections of every network with the weights that `matrix` has now."""
+    parts = matrix.split([len(one.values) for one in old])
+    return [one.with_values(own.clone()) for one, own in zip(old, parts, strict=True)]
 
 
 def _projection(projections: Sequence[Projection]) -> _Dense | _Rows:

@@ -29,7 +29,7 @@ from typing import Literal, get_args
 
 import torch
 
-from rmsim.couplings.base import runs
+from rmsim.couplings.base import demand_couplings, runs
 from rmsim.couplings.chains import DenseChain, draw_dense, multiply, sample_numbers
 from rmsim.dynamics.active import ActiveSet, Callback, Index, PerNetwork, Search
 from rmsim.dynamics.status import Status
@@ -492,13 +492,10 @@ def dense_couplings(
     device: str | torch.device,
 ) -> DenseChain:
     """Return the couplings that messages pass along: those given, or those of a network."""
-    if isinstance(network, DenseChain):
-        network.check()
-        return network
     if not isinstance(network, Network):
-        raise InvalidInputError(
-            "network", type(network).__name__, "dense (rho = 1) for message passing"
-        )
+        demand_couplings(network)
+        network.check_independent("message passing")
+        return network
     check_independent(network)
     chosen, number = sample_numbers(samples), checked_seed(seed)
     kind, place = choose_dtype(dtype), choose_device(device, len(chosen) * network.entries)

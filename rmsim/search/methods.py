@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from rmsim.couplings import Couplings, DenseChain
-from rmsim.couplings.chains import sample_numbers
+from rmsim.couplings.base import Couplings, demand_couplings
+from rmsim.couplings.chains import DenseChain, sample_numbers
 from rmsim.dynamics.active import Callback
 from rmsim.dynamics.relaxation import checked_p, drawn_in_parts, random_starts, relax
 from rmsim.dynamics.status import SearchResult, Status, join_results
@@ -171,9 +171,11 @@ def find_fixed_point(
             columns=method == "dynamics",
         )
     else:
-        if chosen.independent and not isinstance(network, DenseChain):
-            raise InvalidInputError("network", type(network).__name__, f"dense for {method}")
-        network.check()
+        demand_couplings(network)
+        if chosen.independent:
+            network.check_independent(method)
+        else:
+            network.check()
         sets = iter([(network, range(network.samples))])
     parts: list[SearchResult] = []
     done = 0

@@ -74,3 +74,6 @@ def test_bad_input() -> None:
         find_fixed_point(diluted, "rbp")
     with pytest.raises(InvalidInputError, match="network must be dense for rbp"):
         find_fixed_point(draw(diluted, 0, range(1)), "rbp")
+    for method in ("rbp", "dynamics"):
+        with pytest.raises(InvalidInputError, match="network must be a Network, or couplings"):
+            find_fixed_point([[0.0]], method)  # type: ignore[arg-type]
