@@ -146,7 +146,7 @@ def _context(jobs: str | None, dask: str | None, device: str) -> Context:
 
         device = str(choose_device(device))
     if dask is not None:
-        from rmsim.sweep import Dask
+        from rmsim.sweep.running import Dask
 
         if not dask.strip():
             raise InvalidInputError("dask", dask, "the address of a Dask scheduler")
@@ -252,7 +252,7 @@ def _claims(folder: Path, json: bool, wanted: str | None, store: Path | None) ->
 
     from figures.claims import CLAIMS, claim_named
     from figures.paper.registry import FIGURES, current_keys
-    from figures.report import gather
+    from figures.report.collecting import gather
     from figures.report.publishing import published
 
     results = gather(folder, FIGURES, _store(store)).results.over(published(), current_keys())
@@ -276,7 +276,8 @@ def _claims(folder: Path, json: bool, wanted: str | None, store: Path | None) ->
 def _report(folder: Path, publish: bool, store: Path | None) -> int:
     """Write the report; 1 if a figure failed, since the page then lacks something."""
     from figures.paper.registry import FIGURES, current_keys
-    from figures.report import gather, write
+    from figures.report.collecting import gather
+    from figures.report.publishing import write
 
     report = gather(folder, FIGURES, _store(store))
     files = write(report, folder)

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from rmsim import studies as studies
     from rmsim import sweep as sweep
     from rmsim import tensors as tensors
-    from rmsim.couplings import draw
+    from rmsim.couplings.chains import draw
     from rmsim.data.catalogue import load_data
     from rmsim.data.dataset import Dataset, Samples, synthetic
     from rmsim.dynamics.relaxation import relax

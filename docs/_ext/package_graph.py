@@ -22,11 +22,16 @@ PICTURE = ROOT / "docs" / "_static" / "packages.svg"
 
 @dataclass(frozen=True)
 class Import:
-    """One import of a module of ours by another, and the line where it stands."""
+    """One import of a module of ours by another, and the line where it stands.
+
+    A name that a package exports is counted for the module that defines it; `door` is the package
+    then.
+    """
 
     importer: str
     imported: str
     line: int
+    door: str = ""
 
 
 @cache
@@ -55,13 +60,42 @@ def _imports_of(name: str) -> Iterator[Import]:
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
-                imported = whole if whole in known else node.module
-                if imported in known:
-                    yield Import(name, imported, node.lineno)
+                if whole in known:
+                    yield Import(name, whole, node.lineno)
+                elif node.module in known:
+                    home = _home(node.module, alias.name)
+                    yield Import(
+                        name, home, node.lineno, node.module if home != node.module else ""
+                    )
         elif isinstance(node, ast.Import):
             for alias in node.names:
                 if alias.name in known:
                     yield Import(name, alias.name, node.lineno)
+
+
+def _home(module: str, name: str) -> str:
+    """Return the module that defines `name`, which `module` may export, lazily or not."""
+    while name in exports(module):
+        module = exports(module)[name]
+    return module
+
+
+@cache
+def exports(module: str) -> dict[str, str]:
+    """Return the names that the package `module` gets from modules of ours, and from which.
+
+    Packages that import lazily list the same imports for type checkers: these are read.
+    """
+    known = modules()
+    if known[module].name != "__init__.py":
+        return {}
+    return {
+        alias.asname or alias.name: node.module
+        for node in ast.walk(ast.parse(known[module].read_bytes()))
+        if isinstance(node, ast.ImportFrom) and node.module in known
+        for alias in node.names
+        if f"{node.module}.{alias.name}" not in known
+    }
 
 
 def _executed(tree: ast.AST) -> Iterator[ast.AST]:

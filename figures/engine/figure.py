@@ -54,8 +54,9 @@ from rmtheory.runtime.run_store import Lock, RunStore
 from rmtheory.runtime.untrusted import MALFORMED, read_bytes, read_json, read_text
 
 if TYPE_CHECKING:  # the list of figures needs none of it
-    from rmsim.sweep import Backend, Sweep
-    from rmsim.sweep import Progress as SweepProgress
+    from rmsim.sweep.definition import Sweep
+    from rmsim.sweep.running import Backend
+    from rmsim.sweep.running import Progress as SweepProgress
 
 Parameters = Mapping[str, Any]
 
@@ -130,7 +131,7 @@ class Context:
 
     def backend(self) -> Backend:
         """Return where the points of a sweep are computed; each GPU has one process."""
-        from rmsim.sweep import Dask, Local
+        from rmsim.sweep.running import Dask, Local
 
         if self.dask is not None:
             return Dask(self.dask, device=self.device)
@@ -239,7 +240,7 @@ def swept(sweeps: Mapping[str, Sweep], context: Context) -> Iterator[dict[str, P
     NotConvergedError
         If points failed; the others are kept.
     """
-    from rmsim.sweep import run_sweep
+    from rmsim.sweep.running import run_sweep
 
     total, before = sum(len(sweep.grid) for sweep in sweeps.values()), 0
     with context.parts_folder() as folder:

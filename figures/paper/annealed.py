@@ -30,7 +30,8 @@ from figures.engine.plotting import (
     panels,
     shades,
 )
-from rmtheory.annealed import entropy_array, large_lam_entropy
+from rmtheory.annealed.mean_number import large_lam_entropy
+from rmtheory.annealed.vectorised import entropy_array
 
 _ENTROPY = {"long_name": "annealed entropy S_a per neuron", "units": "nat"}
 

@@ -23,7 +23,8 @@ from figures.engine.figure import (
 )
 from figures.engine.plotting import label_axes, panels
 from rmsim.network import Network
-from rmsim.sweep import Grid, Sweep, collect
+from rmsim.sweep.definition import Grid, Sweep
+from rmsim.sweep.directory import collect
 from rmtheory.base.chain import Chain
 from rmtheory.base.statistics import naive_half_width, standard_error
 
@@ -42,9 +43,9 @@ def measure(point: dict[str, Any], seed: int, device: str = "cpu") -> dict[str, 
     """Compare all samples at one size and J_D; called by name in other processes."""
     import torch
 
-    from rmsim.couplings import draw_dense
-    from rmsim.enumeration import enumerate_fixed_points
-    from rmsim.search import belief_propagation, random_fields
+    from rmsim.couplings.chains import draw_dense
+    from rmsim.enumeration.exhaustive import enumerate_fixed_points
+    from rmsim.search.amp import belief_propagation, random_fields
     from rmsim.tensors import choose_device
 
     network = Network(point["n"], Chain(1, point["jd"]))

@@ -50,7 +50,7 @@ def _parameters(points: int, samples: int) -> Parameters:
 
 def measure(point: dict[str, Any], seed: int) -> dict[str, Any]:
     """Enumerate the samples of one network; called by name in other processes."""
-    from rmsim.enumeration import enumerate_samples
+    from rmsim.enumeration.exhaustive import enumerate_samples
     from rmsim.network import Network
     from rmsim.studies import compare
     from rmtheory.base import statistics
@@ -100,7 +100,8 @@ _MEANING = {
 
 def compute(parameters: Parameters, context: Context) -> xr.Dataset:
     """Enumerate all networks, every point kept once it is finished."""
-    from rmsim.sweep import Grid, Sweep, collect
+    from rmsim.sweep.definition import Grid, Sweep
+    from rmsim.sweep.directory import collect
 
     jds = grid(parameters["jd_range"], parameters["points"]).tolist()
     rows = tuple((layers, n, lam, jd) for layers, n, lam in parameters["networks"] for jd in jds)
@@ -223,5 +224,5 @@ FIGURE = Figure(
     version=2,
     seed=SEED,
     core_hours={Scale.PAPER: 0.7},
-    earlier=("2-751a69d69021", "2-523b94ec77ab"),
+    earlier=("2-751a69d69021", "2-523b94ec77ab", "2-b76481f176f5"),
 )

@@ -19,7 +19,7 @@ from figures.engine.figure import (
     Scale,
 )
 from figures.engine.plotting import label_axes, panels, shades
-from rmtheory.annealed import entropy
+from rmtheory.annealed.mean_number import entropy
 from rmtheory.base.chain import Chain
 from rmtheory.local_entropies.replicated import Replicated, replicated_entropy
 from rmtheory.local_entropies.solve import functional

@@ -78,7 +78,7 @@ HOURS = {Scale.PAPER: 1.0}
 
 def compute(parameters: Parameters, context: Context) -> xr.Dataset:
     """Train and survey one network for each lambda_x."""
-    from rmsim.sweep import collect
+    from rmsim.sweep.directory import collect
 
     sweep = training(
         "landscape",

@@ -26,7 +26,7 @@ from scipy.interpolate import CubicHermiteSpline, PchipInterpolator
 
 from figures.engine.figure import Context, Figure, Parameters, Scale
 from figures.engine.plotting import label_axes, panels
-from rmtheory.annealed import entropy
+from rmtheory.annealed.mean_number import entropy
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import UnreadableDataError
 from rmtheory.local_entropies.curves import curve, least_slope

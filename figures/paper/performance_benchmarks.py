@@ -60,7 +60,7 @@ def _parameters(
 
 def compute(parameters: Parameters, context: Context) -> xr.Dataset:
     """Train on the data sets that are on this machine; widths are there for all of the paper."""
-    from rmsim.data import CATALOGUE
+    from rmsim.data.catalogue import CATALOGUE
 
     sweeps = {}
     for name, sizes in parameters["n"].items():

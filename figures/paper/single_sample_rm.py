@@ -24,8 +24,8 @@ from figures.engine.figure import (
 from figures.engine.plotting import label_axes, panels
 from rmsim.network import Network
 from rmsim.studies import compare
-from rmsim.sweep import Grid, Sweep, collect
-from rmsim.sweep.definition import Scalar
+from rmsim.sweep.definition import Grid, Scalar, Sweep
+from rmsim.sweep.directory import collect
 from rmtheory.base.chain import Chain
 from rmtheory.base.statistics import standard_error
 from rmtheory.local_entropies.curves import curve

@@ -27,7 +27,7 @@ from figures.engine.plotting import (
     panels,
     shades,
 )
-from rmtheory.annealed import entropy, log_mean_count
+from rmtheory.annealed.mean_number import entropy, log_mean_count
 from rmtheory.base.chain import Chain
 from rmtheory.replica.eigenvalues import instability_root, stability
 from rmtheory.replica.symmetric import search_saddles

@@ -35,7 +35,7 @@ from figures.engine.plotting import (
     plain_ticks,
     shades,
 )
-from rmsim.sweep import Grid, Sweep
+from rmsim.sweep.definition import Grid, Sweep
 from rmtheory.local_entropies.thresholds import critical_coupling
 
 _SEED = 1

@@ -19,7 +19,7 @@ from rmtheory.base.wording import counted
 if TYPE_CHECKING:
     import xarray as xr
 
-    from rmsim.sweep import Sweep
+    from rmsim.sweep.definition import Sweep
 
 #: Training samples on which phases are measured, where they are not what the figure is about.
 FEW = 200
@@ -126,7 +126,7 @@ def training(
     Networks that differ only in what is `paired`, and in when they are measured, start from the
     same random numbers.
     """
-    from rmsim.sweep import Grid, Sweep
+    from rmsim.sweep.definition import Grid, Sweep
 
     grid = Grid.product({**axes, "replica": range(replicas)}, fixed)
     return Sweep(name, 1, compute, grid, seed, paired=(MEASURED_AT, *paired), cost=_cost)
@@ -142,7 +142,7 @@ def gathered(
 ) -> dict[str, xr.Dataset]:
     """Run the sweeps; return the means over networks, along their axes and ``epoch``."""
     from rmsim.studies.trained_networks import over_replicas
-    from rmsim.sweep import collect
+    from rmsim.sweep.directory import collect
 
     names = [f"{name}{end}" for name in meaning for end in ("", "_error")]
     with swept(sweeps, context) as folders:

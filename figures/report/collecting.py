@@ -14,16 +14,8 @@ from typing import Any, TypeVar
 
 import xarray as xr
 
-from figures.claims import (
-    CLAIMS,
-    SECTIONS,
-    Claim,
-    Judged,
-    Ours,
-    Verdict,
-    indicative,
-    judge,
-)
+from figures.claims import CLAIMS, SECTIONS
+from figures.claims.claim import Claim, Judged, Ours, Verdict, indicative, judge
 from figures.engine.figure import Figure, Scale, failures
 from figures.trial.designs import decided_by_runs
 from figures.trial.evidence import TRIED, Stored

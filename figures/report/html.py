@@ -13,8 +13,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from figures.claims import CLAIMS, SECTIONS, Judged, Ours, Verdict, grouped, verdict_of
-from figures.claims.claim import FIGURE_OF
+from figures.claims import CLAIMS, SECTIONS, grouped, verdict_of
+from figures.claims.claim import FIGURE_OF, Judged, Ours, Verdict
 from figures.report.collecting import Entry, Report, Results, State, command
 from figures.report.markdown import COUNTS, RULE
 

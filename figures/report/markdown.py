@@ -6,17 +6,8 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 
-from figures.claims import (
-    CLAIMS,
-    POWER,
-    SECTIONS,
-    SIGNIFICANCE,
-    Claim,
-    Judged,
-    Verdict,
-    grouped,
-    verdict_of,
-)
+from figures.claims import CLAIMS, SECTIONS, grouped, verdict_of
+from figures.claims.claim import POWER, SIGNIFICANCE, Claim, Judged, Verdict
 from figures.report.collecting import Report, Results, State, command
 
 #: How the verdicts are to be read.

@@ -33,7 +33,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from figures.claims import SIGNIFICANCE, Claim, Ours, judge
+from figures.claims.claim import SIGNIFICANCE, Claim, Ours, judge
 from figures.trial import designs
 from figures.trial.runs import Run, merged, unpack
 from figures.trial.store import Result, Store

@@ -22,7 +22,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from figures.claims import DECIDED, Judged, claim_named
+from figures.claims import DECIDED, claim_named
+from figures.claims.claim import Judged
 from figures.engine.figure import ROOT
 from figures.trial import designs
 from figures.trial.designs import Question
@@ -403,7 +404,7 @@ def _load(work: Path, here: str) -> dict[str, float]:
 @one_thread()
 def seconds_per_epoch(run: Run) -> float:
     """Time a piece of `run`; return the CPU-seconds of an epoch, metrics included."""
-    from rmsim.data import load
+    from rmsim.data.catalogue import load
 
     if isinstance(run, Search | Cluster):
         few: Search | Cluster = replace(run, samples=2)
@@ -437,8 +438,7 @@ def seconds_per_epoch(run: Run) -> float:
 
 
 def _network(run: Network, piece: Any, factor: float, tested: int) -> float:
-    from rmsim.learning import infer
-    from rmsim.learning.protocol import learning_of, run_epochs
+    from rmsim.learning.protocol import infer, learning_of, run_epochs
 
     parameters = run.plan.parameters
     begun = time.process_time()

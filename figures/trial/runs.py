@@ -42,10 +42,10 @@ from rmtheory.runtime.provenance import parameters_hash
 from rmtheory.runtime.run_store import RunStore
 
 if TYPE_CHECKING:  # torch is needed by runs only, not by those who read their results
-    from rmsim.data import Dataset, Samples
-    from rmsim.learning import State
+    from rmsim.data.dataset import Dataset, Samples
     from rmsim.learning.readout import Features
     from rmsim.learning.run_folder import Plan
+    from rmsim.learning.state import State
 
 #: To be raised when training gives other numbers, beyond rounding: stored results are refused then.
 VERSION = 1
@@ -210,8 +210,7 @@ class Network(Keyed):
         return {epoch: done[epoch] for epoch in self.epochs}
 
     def _measured(self, state: State, data: Dataset, epoch: int) -> dict[str, Any]:
-        from rmsim.learning import measure
-        from rmsim.learning.protocol import predict
+        from rmsim.learning.protocol import measure, predict
 
         parameters = self.plan.parameters
         watched = data.train.first(min(self.watched, len(data.train)))
@@ -251,8 +250,8 @@ class Network(Keyed):
 
     def _read_again(self, state: State, data: Dataset, epoch: int) -> dict[str, Any]:
         """Train readouts on the states that the network has now."""
-        from rmsim.learning import infer
         from rmsim.learning.presets import LEAST_PROBE
+        from rmsim.learning.protocol import infer
         from rmsim.learning.readout import (
             PerceptronParameters,
             ProbeParameters,
@@ -521,7 +520,7 @@ class Cluster(_Flat):
         self, data: Dataset | None, folder: Path | None = None, progress: Progress = silent
     ) -> Metrics:
         """Search and count; a killed run begins again."""
-        from rmsim.couplings import draw
+        from rmsim.couplings.chains import draw
         from rmsim.dynamics.relaxation import relax
         from rmsim.network import Network as Core
         from rmsim.search.paths import count_joined, flip_path
@@ -704,7 +703,7 @@ def initial_state(run: Network, data: Dataset) -> State:
     """Return the weights before training, with the topology of `run`."""
     import torch
 
-    from rmsim.learning import Wiring, initialise
+    from rmsim.learning.state import Wiring, initialise
     from rmsim.tensors import choose_dtype
 
     plan, wiring = run.plan, None
@@ -767,7 +766,7 @@ def perform(run: Run, folder: Path | None = None) -> tuple[str, Metrics, float]:
 
 def data_of(run: Run) -> Any:
     """Return the part of the data set that `run` takes; None if it needs no data."""
-    from rmsim.data import load
+    from rmsim.data.catalogue import load
 
     if not run.dataset:
         return None

@@ -23,7 +23,7 @@ from rmtheory.runtime import report as io
 from rmtheory.runtime.command import bundled
 
 if TYPE_CHECKING:
-    from rmsim.data import Dataset
+    from rmsim.data.dataset import Dataset
     from rmsim.learning.baselines import BaselinePreset, BaselineResult
 
 baseline_app = typer.Typer(

@@ -223,7 +223,7 @@ def enumerate_command(
     """
     import time
 
-    from rmsim.enumeration import enumerate_samples, expected_seconds
+    from rmsim.enumeration.exhaustive import enumerate_samples, expected_seconds
     from rmsim.studies.compare import counts_of
     from rmsim.tensors import checked_seed
     from rmtheory.runtime.progress import counting
@@ -284,7 +284,7 @@ def _enumerate_given(
     """All fixed points of one network with couplings of the user's own."""
     import time
 
-    from rmsim.enumeration import enumerate_fixed_points, expected_seconds
+    from rmsim.enumeration.exhaustive import enumerate_fixed_points, expected_seconds
     from rmtheory.runtime.progress import counting
 
     started = time.perf_counter()

@@ -32,7 +32,8 @@ if TYPE_CHECKING:  # slow to import, and --help needs none of it
     from rmsim.data.dataset import Dataset
     from rmsim.data.own_files import Encoding
     from rmsim.network import Network
-    from rmsim.sweep import Backend, Report, Sweep
+    from rmsim.sweep.definition import Sweep
+    from rmsim.sweep.running import Backend, Report
 
 
 def option(name: str, metavar: str, text: str) -> Any:
@@ -286,7 +287,7 @@ class FailedPointsError(RMError):
 
 def choose_backend(jobs: str | None = None, dask: str | None = None) -> Backend:
     """Return where to compute, from the options as typed."""
-    from rmsim.sweep import Dask, Local
+    from rmsim.sweep.running import Dask, Local
 
     if dask is None:
         return Local(None if jobs is None else checks.integer("jobs", jobs, 1))
@@ -318,8 +319,8 @@ def run_from_command(
     StorageError
         If results cannot be written; what was finished is kept.
     """
-    from rmsim.sweep import Progress, run_sweep
     from rmsim.sweep.directory import Directory
+    from rmsim.sweep.running import Progress, run_sweep
 
     directory = results_directory(out)
     backend = choose_backend(jobs, dask)

@@ -441,7 +441,7 @@ def sweep_command(
     --jobs 2 --out runs/jd --table jd.csv --plot jd.png
     """
     from rmsim.studies import grid_sweeps
-    from rmsim.sweep import collect
+    from rmsim.sweep.directory import collect
 
     folder = results_directory(out)
     choose_backend(jobs, dask)

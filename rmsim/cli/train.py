@@ -40,7 +40,7 @@ from rmtheory.runtime.progress import Report, counting
 if TYPE_CHECKING:  # torch takes seconds to import
     import torch
 
-    from rmsim.data import Dataset
+    from rmsim.data.dataset import Dataset
     from rmsim.learning.run_folder import Checkpoint
     from rmsim.learning.training import Progress
 

@@ -39,9 +39,10 @@ from typing import Any
 
 import torch
 
-from rmsim.data import Dataset, Samples
-from rmsim.learning import Parameters, infer, initialise
+from rmsim.data.dataset import Dataset, Samples
+from rmsim.learning.parameters import Parameters
 from rmsim.learning.presets import preset
+from rmsim.learning.protocol import infer
 from rmsim.learning.readout import (
     Features,
     PerceptronParameters,
@@ -54,6 +55,7 @@ from rmsim.learning.readout import (
     fit_probe,
     score,
 )
+from rmsim.learning.state import initialise
 from rmsim.tensors import checked_seed, choose_device, generator
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError

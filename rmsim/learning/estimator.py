@@ -20,10 +20,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rmsim.learning import State, infer, initialise, state_of
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.presets import preset as preset_named
-from rmsim.learning.protocol import learning_of, run_epochs, work_of
+from rmsim.learning.protocol import infer, learning_of, run_epochs, work_of
 from rmsim.learning.readout import (
     LinearReadout,
     ProbeParameters,
@@ -31,6 +30,7 @@ from rmsim.learning.readout import (
     fit_probe,
 )
 from rmsim.learning.run_folder import demand_consistent, load_arrays, save_arrays
+from rmsim.learning.state import State, initialise, state_of
 from rmsim.tensors import checked_seed, choose_device
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError, UnreadableDataError

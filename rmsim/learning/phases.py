@@ -27,7 +27,7 @@ import numpy as np
 import torch
 
 from rmsim.compiled_loops import compiled, compiled_part, run_parts, shares, thread_count
-from rmsim.couplings import PlasticCouplings
+from rmsim.couplings.base import PlasticCouplings
 from rmsim.dynamics.flips import add_columns
 from rmsim.dynamics.sweeps import STREAM, fill_mask, mask_keys
 from rmsim.learning.parameters import Parameters

@@ -42,10 +42,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from rmsim.data import Dataset
-from rmsim.learning import State, state_of
+from rmsim.data.dataset import Dataset
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.presets import preset as preset_named
+from rmsim.learning.state import State, state_of
 from rmsim.tensors import checked_seed, choose_dtype
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError, UnreadableDataError

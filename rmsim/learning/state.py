@@ -28,15 +28,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from rmsim.couplings import (
-    AdjacencyCouplings,
-    DenseChain,
-    DilutedChain,
-    PlasticCouplings,
-    draw,
-    draw_on,
-)
+from rmsim.couplings.base import PlasticCouplings
+from rmsim.couplings.chains import DenseChain, DilutedChain, draw
 from rmsim.couplings.rows import CompressedRows, PaddedRows, compressed, rows_of_entries
+from rmsim.couplings.topology import AdjacencyCouplings, draw_on
 from rmsim.learning.parameters import CouplingParameters, Layers, Parameters
 from rmsim.network import Network
 from rmsim.tensors import checked_seed, ends_of, fill_normal_, generator, largest_of

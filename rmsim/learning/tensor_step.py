@@ -30,7 +30,7 @@ from typing import Any, Protocol
 
 import torch
 
-from rmsim.couplings import PlasticCouplings
+from rmsim.couplings.base import PlasticCouplings
 from rmsim.couplings.rows import PaddedRows
 from rmsim.dynamics.sweeps import mask_keys, mask_threshold, masks_torch
 from rmsim.learning.parameters import Parameters

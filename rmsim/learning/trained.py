@@ -26,8 +26,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from rmsim.data import Encoding
-from rmsim.data.own_files import read_table
+from rmsim.data.own_files import Encoding, read_table
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.presets import sparse_recipe
 from rmsim.learning.protocol import infer, outputs_of

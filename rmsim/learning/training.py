@@ -28,17 +28,19 @@ from typing import Any
 import torch
 
 from rmsim.compiled_loops import side_by_side
-from rmsim.data import Dataset, Samples, load
-from rmsim.learning import (
-    Parameters,
-    State,
+from rmsim.data.catalogue import load
+from rmsim.data.dataset import Dataset, Samples
+from rmsim.learning.parameters import Parameters
+from rmsim.learning.presets import preset as preset_named
+from rmsim.learning.protocol import (
+    Epoch,
     accuracy,
     infer,
-    initialise,
+    learning_of_many,
     measure,
+    run_epochs,
+    work_of,
 )
-from rmsim.learning.presets import preset as preset_named
-from rmsim.learning.protocol import Epoch, learning_of_many, run_epochs, work_of
 from rmsim.learning.readout import (
     Features,
     LinearReadout,
@@ -58,6 +60,7 @@ from rmsim.learning.run_folder import (
     save_arrays,
     save_checkpoint,
 )
+from rmsim.learning.state import State, initialise
 from rmsim.tensors import choose_device, choose_dtype
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError, NotConvergedError, UnreadableDataError

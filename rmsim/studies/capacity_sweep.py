@@ -24,9 +24,8 @@ from scipy.interpolate import CubicSpline
 
 from rmsim.studies.capacity import protocol_named, run_trials
 from rmsim.studies.convergence import plain_numbers
-from rmsim.sweep import Grid, Sweep, collect
-from rmsim.sweep.definition import batches, sample_range
-from rmsim.sweep.directory import Directory
+from rmsim.sweep.definition import Grid, Sweep, batches, sample_range
+from rmsim.sweep.directory import Directory, collect
 from rmsim.tensors import choose_device, choose_dtype
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy import special
 from scipy.interpolate import PchipInterpolator
 
-from rmtheory.annealed import entropy_array
+from rmtheory.annealed.vectorised import entropy_array
 from rmtheory.base import checks, statistics
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import InvalidInputError, OutsideValidityError
@@ -40,7 +40,6 @@ from rmtheory.dynamics.finite_size import half_point
 from rmtheory.local_entropies.curves import CurveStoppedError
 from rmtheory.local_entropies.curves import curve as theory_curve
 from rmtheory.local_entropies.typical import typical_neighbourhood
-from rmtheory.second_moment import finite_ratio
 from rmtheory.second_moment.agreement import (
     MOST_LAYERS,
     Counts,
@@ -49,10 +48,11 @@ from rmtheory.second_moment.agreement import (
     number_of_terms,
     patterns,
 )
+from rmtheory.second_moment.ratio import finite_ratio
 
 if TYPE_CHECKING:  # torch, which the exact averages do without
     from rmsim.dynamics.status import SearchResult
-    from rmsim.enumeration import SampleCounts
+    from rmsim.enumeration.exhaustive import SampleCounts
     from rmsim.network import Network
 
 __all__ = [

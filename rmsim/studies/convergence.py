@@ -42,9 +42,9 @@ from rmsim.studies.threshold_design import (
     design_of,
     network_of,
 )
-from rmsim.sweep import Sweep, collect, run_sweep
-from rmsim.sweep.definition import sample_range
-from rmsim.sweep.directory import Directory
+from rmsim.sweep.definition import Sweep, sample_range
+from rmsim.sweep.directory import Directory, collect
+from rmsim.sweep.running import run_sweep
 from rmtheory.base import checks
 from rmtheory.base.errors import RMError
 from rmtheory.base.statistics import fraction, interval, quantile_error
@@ -52,7 +52,7 @@ from rmtheory.runtime import netcdf
 from rmtheory.runtime.provenance import canonical_json
 
 if TYPE_CHECKING:
-    from rmsim.sweep import Backend, Report
+    from rmsim.sweep.running import Backend, Report
 
 #: To be raised when the meaning of a point changes.
 _VERSION = 2

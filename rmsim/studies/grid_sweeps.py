@@ -27,7 +27,7 @@ from rmsim.learning.presets import MEASURED_AT, preset
 from rmsim.network import Network
 from rmsim.search.methods import find_fixed_point, method_named
 from rmsim.studies.trained_networks import over_replicas, plan_of, trained
-from rmsim.sweep import Grid, Sweep
+from rmsim.sweep.definition import Grid, Sweep
 from rmtheory.base import checks
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import InvalidInputError

@@ -44,10 +44,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from rmsim.data import Dataset, Samples
+from rmsim.data.dataset import Dataset, Samples
 from rmsim.dynamics.sweeps import synchronous
-from rmsim.learning import Parameters, State, infer, initialise
+from rmsim.learning.parameters import Parameters
+from rmsim.learning.protocol import infer
 from rmsim.learning.run_folder import Checkpoint, Plan
+from rmsim.learning.state import State, initialise
 from rmsim.studies.trained_networks import accuracies_of, measured_of_many
 from rmsim.tensors import (
     checked_states,

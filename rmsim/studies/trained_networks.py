@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rmsim.compiled_loops import side_by_side
-from rmsim.data import Dataset, Samples, load
-from rmsim.learning import Parameters, State, infer, initialise, measure
+from rmsim.data.catalogue import load
+from rmsim.data.dataset import Dataset, Samples
 from rmsim.learning.baselines import (
     MlpParameters,
     baseline_preset,
@@ -33,8 +33,9 @@ from rmsim.learning.baselines import (
     fit_mlp,
     matched_width,
 )
+from rmsim.learning.parameters import Parameters
 from rmsim.learning.presets import MEASURED_AT, preset
-from rmsim.learning.protocol import learning_of_many, run_epochs, work_of
+from rmsim.learning.protocol import infer, learning_of_many, measure, run_epochs, work_of
 from rmsim.learning.readout import (
     Features,
     ProbeParameters,
@@ -42,6 +43,7 @@ from rmsim.learning.readout import (
     fit_probe,
 )
 from rmsim.learning.run_folder import Plan
+from rmsim.learning.state import State, initialise
 from rmsim.learning.training import accuracies
 from rmsim.tensors import choose_device
 from rmtheory.base.errors import InvalidInputError

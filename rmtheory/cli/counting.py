@@ -37,7 +37,7 @@ def annealed(
 
     Example: rmtheory annealed --layers 5 --jd .2 --lam-left .9 --lam-right .3 --digits 40 --json
     """
-    from rmtheory.annealed import entropy, log_mean_count, mean_count
+    from rmtheory.annealed.mean_number import entropy, log_mean_count, mean_count
 
     chain = model.chain()
     wanted = checks.digits(checks.integer("digits", digits, 1, checks.MAX_DIGITS))
@@ -76,7 +76,7 @@ def second_moment(
 
     Example: rmtheory second-moment --layers 2 --jd .1 --lam .5 --n 20 --json
     """
-    from rmtheory.second_moment import finite_ratio, ratio_limit
+    from rmtheory.second_moment.ratio import finite_ratio, ratio_limit
 
     chain = model.chain()
     wanted = None if digits is None else checks.integer("digits", digits, 1, checks.MAX_DIGITS)

@@ -25,7 +25,7 @@ from functools import cached_property
 
 import numpy as np
 
-from rmtheory.annealed import entropy as annealed_entropy
+from rmtheory.annealed.mean_number import entropy as annealed_entropy
 from rmtheory.base import checks
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import InvalidInputError, NotConvergedError

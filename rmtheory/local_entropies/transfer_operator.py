@@ -44,7 +44,7 @@ from typing import Any
 
 import numpy as np
 
-from rmtheory.annealed import entropy as annealed_entropy
+from rmtheory.annealed.mean_number import entropy as annealed_entropy
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import NotConvergedError
 from rmtheory.base.estimate import Estimate

@@ -47,8 +47,8 @@ import mpmath
 import numpy as np
 from scipy import special
 
-from rmtheory.annealed import entropy_array
 from rmtheory.annealed.mean_number import integer_power, transfer_2x2
+from rmtheory.annealed.vectorised import entropy_array
 from rmtheory.base import checks
 from rmtheory.base.arithmetic import Arithmetic, MPArithmetic, determinant, evaluate
 from rmtheory.base.chain import Chain

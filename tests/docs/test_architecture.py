@@ -63,6 +63,15 @@ def _roots(node: ast.AST) -> set[str]:
     return set()
 
 
+def test_names_are_imported_from_where_they_are_defined() -> None:
+    through = [
+        f"{one.importer}, line {one.line}: from {one.door}, where {one.imported} defines it"
+        for one in graph.imports()
+        if one.door and one.door != one.importer
+    ]
+    assert through == []
+
+
 def test_no_cycles_between_modules() -> None:
     below: dict[str, set[str]] = {name: set() for name in graph.modules()}
     for one in graph.imports():
