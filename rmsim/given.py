@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from rmsim.tensors import Numbers, tensor_of
+from rmsim.tensors import Numbers, by_address, tensor_of
 from rmtheory.base.checks import MOST_COUPLING
 from rmtheory.base.errors import InvalidInputError, UnreadableDataError
 from rmtheory.runtime.untrusted import MALFORMED, read_bytes, read_npy, read_npz
@@ -179,7 +179,7 @@ _DIAGONAL = "zero on its diagonal: the self-coupling J_D is an argument of its o
 def _check_size(name: str, values: torch.Tensor, most: float) -> None:
     if not values.numel():
         return
-    low, high = torch.aminmax(values)
+    low, high = torch.aminmax(by_address(values))
     if not (float(low) >= -most and float(high) <= most):  # false for nan, too
         allowed = f"finite, and at most {most:g} in size"
         raise InvalidInputError(name, "a larger or undefined entry", allowed)

@@ -496,10 +496,25 @@ def ends_of(tensors: Sequence[torch.Tensor]) -> list[tuple[float, float]]:
         if values.dtype == torch.bool:
             ends[index] = (0.0, 1.0)
         elif values.numel():
-            pair = torch.stack(torch.aminmax(values)).to(torch.float64)
+            pair = torch.stack(torch.aminmax(by_address(values))).to(torch.float64)
             waiting.setdefault(values.device, {})[index] = pair
     for pairs in waiting.values():
         read = torch.stack([*pairs.values()]).tolist()
         for index, (low, high) in zip(pairs, read, strict=True):
             ends[index] = (low, high)
     return ends
+
+
+def by_address(values: torch.Tensor) -> torch.Tensor:
+    """Return the same numbers, the dimensions in the order in which they lie in memory.
+
+    For sums and extremes, which do not depend on it: of a transposed matrix torch takes them ten
+    times as slowly.
+
+    Examples
+    --------
+    >>> by_address(torch.zeros(3, 5).T).shape
+    torch.Size([3, 5])
+    """
+    order = sorted(range(values.dim()), key=lambda dimension: -values.stride(dimension))
+    return values.permute(order)

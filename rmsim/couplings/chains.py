@@ -50,6 +50,8 @@ _SIDE = 256
 
 #: Side of the square blocks by which a matrix is transposed in place: two of them fit a cache.
 _TURNED = 64
+#: Rows copied together as columns: as many numbers as a vector of the processor has.
+_LANES = 8
 
 #: Entries whose transposition is worth a thread of its own.
 _GRAIN = 2**18
@@ -297,11 +299,16 @@ def _copy_transposed(matrices: Any, out: Any) -> None:
     n = matrices.shape[1]
     for layer in range(matrices.shape[0]):
         source, target = matrices[layer], out[layer]
-        for first in range(0, n, _TURNED):
-            for start in range(0, n, _TURNED):
-                for j in range(start, min(n, start + _TURNED)):
-                    for i in range(first, min(n, first + _TURNED)):
-                        target[j, i] = source[i, j]
+        whole = n // _LANES * _LANES
+        for first in range(0, whole, _LANES):  # rows read in order, a known number of them
+            some = source[first : first + _LANES]
+            for j in range(n):
+                column = target[j, first : first + _LANES]
+                for k in range(_LANES):
+                    column[k] = some[k, j]
+        for i in range(whole, n):
+            for j in range(n):
+                target[j, i] = source[i, j]
 
 
 # Batched products.

@@ -95,10 +95,11 @@ class Followed:
     margin: torch.Tensor
     unsatisfied: torch.Tensor
 
-    def of(self, sample: int) -> tuple[Any, ...]:
-        """Return the arrays of one network."""
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """The same memory as arrays, in the order above."""
         tensors = (self.up, self.anchor, self.counters, self.margin, self.unsatisfied)
-        return tuple(tensor[sample].numpy() for tensor in tensors)
+        return tuple(tensor.numpy() for tensor in tensors)
 
 
 def follow_flips(
@@ -146,6 +147,7 @@ def follow_flips(
     exact = (couplings.jd, *(couplings.homologous.get(step, 0.0) for step in (-1, 1)))
     stored = tuple(torch.tensor(exact, dtype=couplings.dtype).tolist())  # as products have them
     rule = (mask_threshold(p), update == "sequential")
+    arrays = states.arrays
     no_field, no_keys = np.zeros((1, 0, 0)), np.zeros((0, 2), np.int64)
 
     def follow(places: tuple[int, int], threads: int) -> None:
@@ -159,7 +161,7 @@ def follow_flips(
                 )
             if keys is not None:
                 words = keys[here].contiguous().numpy()
-            up, anchor, counters, margin, unsatisfied = states.of(here)
+            up, anchor, counters, margin, unsatisfied = (array[here] for array in arrays)
             bound = _rounding(columns[0], couplings.n, exact, field)
             parts = shares(starts, min(threads, starts))
             for first in range(sweeps[0], sweeps[1], _FRESH):
@@ -180,11 +182,25 @@ def follow_flips(
 
 def _rounding(values: Any, n: int, chain: Sequence[float], field: Any) -> float:
     """Return the error of one addition to a field, in float64, at most."""
-    ends = torch.aminmax(torch.from_numpy(values)) if len(values) else (0.0, 0.0)
-    largest = n * max(abs(float(x)) for x in ends) + sum(abs(x) for x in chain)
+    largest = n * _largest_size(values) + sum(abs(x) for x in chain)
     if field.size:
         largest += float(np.abs(field).max())
     return 4 * _UNIT * largest  # flips double an entry, several are added together
+
+
+@compiled
+def _largest_size(values: Any) -> float:
+    """Return the largest size of a number, 0 if there is none; groups of numbers side by side."""
+    whole = len(values) // _TOGETHER * _TOGETHER
+    most = np.zeros(_TOGETHER)
+    for first in range(0, whole, _TOGETHER):
+        group = values[first : first + _TOGETHER]
+        for k in range(_TOGETHER):
+            size = abs(group[k])
+            most[k] = size if size > most[k] else most[k]
+    for k in range(whole, len(values)):
+        most[0] = max(most[0], abs(values[k]))
+    return most.max()
 
 
 @compiled
