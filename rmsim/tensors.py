@@ -516,5 +516,6 @@ def by_address(values: torch.Tensor) -> torch.Tensor:
     >>> by_address(torch.zeros(3, 5).T).shape
     torch.Size([3, 5])
     """
-    order = sorted(range(values.dim()), key=lambda dimension: -values.stride(dimension))
+    strides: tuple[int, ...] = values.stride()
+    order = sorted(range(values.dim()), key=lambda dimension: -strides[dimension])
     return values.permute(order)

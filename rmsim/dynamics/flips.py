@@ -189,7 +189,7 @@ def _rounding(values: Any, n: int, chain: Sequence[float], field: Any) -> float:
 
 
 @compiled
-def _largest_size(values: Any) -> float:
+def _largest_size(values: Any) -> Any:
     """Return the largest size of a number, 0 if there is none; groups of numbers side by side."""
     whole = len(values) // _TOGETHER * _TOGETHER
     most = np.zeros(_TOGETHER)
