@@ -185,7 +185,7 @@ def _rounding(values: Any, n: int, chain: Sequence[float], field: Any) -> float:
     largest = n * _largest_size(values) + sum(abs(x) for x in chain)
     if field.size:
         largest += float(np.abs(field).max())
-    return 4 * _UNIT * largest  # flips double an entry, several are added together
+    return float(4 * _UNIT * largest)  # flips double an entry, several are added together
 
 
 @compiled
