@@ -23,7 +23,6 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -42,11 +41,7 @@ from numba.core.types import unliteral
 from numba.extending import register_jitable
 
 from rmsim.tensors import is_up
-
-try:
-    import fcntl
-except ImportError:  # Windows: two processes may then build the same code
-    fcntl = None  # type: ignore[assignment]
+from rmtheory.runtime.files import wait_for_lock
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -160,23 +155,14 @@ class MachineCode(_NumbaCache):  # type: ignore[misc]
 
     def _acquire(self) -> None:
         """Wait until no other process builds this function; not for ever."""
-        if fcntl is None:
-            return
         base = Path(self.cache_path) / f"{self._impl.filename_base}.lock"
         try:
             self._impl.locator.ensure_cache_path()
             self._lock = base.open("wb")
         except OSError:  # nothing can be kept here, so nothing is worth waiting for
             return
-        end = time.monotonic() + _PATIENCE
-        while time.monotonic() < end:
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except BlockingIOError:
-                time.sleep(0.05)
-            except OSError:  # a file system without locks
-                return
+        # Without locks, as on Windows, two processes may build the same code.
+        wait_for_lock(self._lock, _PATIENCE)
 
     def _release(self) -> None:
         """Let the others go on; a process that ends does so by itself."""

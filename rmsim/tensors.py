@@ -52,12 +52,17 @@ __all__ = [
     "fill_normal_",
     "generator",
     "sign",
+    "sign_below",
     "sign_or_neutral",
     "tensor_of",
 ]
 
 #: Numbers of the user's own: an array, a tensor, or the path of an .npy file.
 Numbers: TypeAlias = ArrayLike | torch.Tensor | os.PathLike[str]
+
+
+# Three rules for the sign of 0, each with its name: +1 (`sign`, all dynamics and learning), 0
+# (`sign_or_neutral`, chains that start from s = 0), -1 (`sign_below`, a published data set).
 
 
 def is_up(h: torch.Tensor) -> torch.Tensor:
@@ -74,6 +79,19 @@ def sign(h: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
     [1.0, 1.0, 1.0, -1.0]
     """
     return is_up(h).to(h.dtype if dtype is None else dtype).mul_(2).sub_(1)
+
+
+def sign_below(h: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """Return +1 where h > 0 and -1 elsewhere, also at 0, in the type of h unless another is given.
+
+    This is the rule of the inputs of Entangled MNIST, which are published; no dynamics has it.
+
+    Examples
+    --------
+    >>> sign_below(torch.tensor([0.5, 0.0, -2.0])).tolist()
+    [1.0, -1.0, -1.0]
+    """
+    return sign(-h, dtype).neg_()
 
 
 def sign_or_neutral(h: torch.Tensor) -> torch.Tensor:

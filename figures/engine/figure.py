@@ -32,7 +32,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import matplotlib.style
 import numpy as np
@@ -49,14 +49,14 @@ from rmtheory.base.errors import (
 from rmtheory.base.wording import counted
 from rmtheory.runtime import netcdf, provenance
 from rmtheory.runtime.files import replacing, write_text
+from rmtheory.runtime.progress import Progress, silent
 from rmtheory.runtime.provenance import canonical_json, package_versions, parameters_hash
 from rmtheory.runtime.run_store import Lock, RunStore
 from rmtheory.runtime.untrusted import MALFORMED, read_bytes, read_json, read_text
 
 if TYPE_CHECKING:  # the list of figures needs none of it
     from rmsim.sweep.definition import Sweep
-    from rmsim.sweep.running import Backend
-    from rmsim.sweep.running import Progress as SweepProgress
+    from rmsim.sweep.running import Backend, SweepProgress
 
 Parameters = Mapping[str, Any]
 
@@ -90,17 +90,6 @@ class Scale(StrEnum):
     QUICK = "quick"
     #: The resolution of the paper.
     PAPER = "paper"
-
-
-class Progress(Protocol):
-    """Called by a computation as it advances."""
-
-    def __call__(self, done: int, total: int) -> None:
-        """Say that `done` of `total` pieces of work are finished."""
-
-
-def silent(done: int, total: int) -> None:
-    """Report nothing."""
 
 
 @dataclass(frozen=True)

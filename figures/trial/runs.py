@@ -62,7 +62,7 @@ Metrics = dict[int, dict[str, Any]]
 STORED_METRICS = "looks"
 
 #: Called after an epoch, with the number of epochs done.
-Progress = Callable[[int], None]
+EpochProgress = Callable[[int], None]
 
 
 def silent(epoch: int) -> None:
@@ -197,7 +197,7 @@ class Network(Keyed):
         return {"kind": self.kind, "plan": plan, **measured}
 
     def execute(
-        self, data: Dataset, folder: Path | None = None, progress: Progress = silent
+        self, data: Dataset, folder: Path | None = None, progress: EpochProgress = silent
     ) -> Metrics:
         """Train and measure; what is in `folder` of a killed run is not computed again."""
         done, begun = _resumed(self, data, folder)
@@ -305,7 +305,7 @@ class Perceptron(_Flat):
         return f"perceptron_{self.dataset}_h{self.width}_eta{self.eta:g}_s{self.seed}"
 
     def execute(
-        self, data: Dataset, folder: Path | None = None, progress: Progress = silent
+        self, data: Dataset, folder: Path | None = None, progress: EpochProgress = silent
     ) -> Metrics:
         """Train and test; a killed run begins again."""
         from rmsim.learning.baselines import Mlp, MlpParameters, fit_mlp
@@ -359,7 +359,7 @@ class Frozen(Keyed):
         return {"kind": self.kind, "plan": plan}
 
     def execute(
-        self, data: Dataset, folder: Path | None = None, progress: Progress = silent
+        self, data: Dataset, folder: Path | None = None, progress: EpochProgress = silent
     ) -> Metrics:
         """Compute the features, train the readout and test it; a killed run begins again."""
         from rmsim.learning.baselines import frozen_features
@@ -407,7 +407,7 @@ class Linear(_Flat):
         return f"linear_{self.dataset}_s{self.seed}"
 
     def execute(
-        self, data: Dataset, folder: Path | None = None, progress: Progress = silent
+        self, data: Dataset, folder: Path | None = None, progress: EpochProgress = silent
     ) -> Metrics:
         """Train and test."""
         from rmsim.learning.readout import ProbeParameters, fit_probe
@@ -439,7 +439,7 @@ class Classes(Keyed):
         return {"kind": self.kind, "dataset": self.dataset, "seed": 0}
 
     def execute(
-        self, data: Dataset, folder: Path | None = None, progress: Progress = silent
+        self, data: Dataset, folder: Path | None = None, progress: EpochProgress = silent
     ) -> Metrics:
         """Count."""
         progress(0)
@@ -468,7 +468,7 @@ class Search(_Flat):
         return f"{self.method}_n{self.n}_jd{self.jd:g}_s{self.seed}"
 
     def execute(
-        self, data: Dataset | None, folder: Path | None = None, progress: Progress = silent
+        self, data: Dataset | None, folder: Path | None = None, progress: EpochProgress = silent
     ) -> Metrics:
         """Search; a killed run begins again."""
         from rmsim.dynamics.status import Status
@@ -517,7 +517,7 @@ class Cluster(_Flat):
         return f"cluster_n{self.n}_jd{self.jd:g}_s{self.seed}"
 
     def execute(
-        self, data: Dataset | None, folder: Path | None = None, progress: Progress = silent
+        self, data: Dataset | None, folder: Path | None = None, progress: EpochProgress = silent
     ) -> Metrics:
         """Search and count; a killed run begins again."""
         from rmsim.couplings.chains import draw
@@ -583,7 +583,7 @@ class Association(_Flat):
         return {**super().identity, "loads": list(self.loads)}
 
     def execute(
-        self, data: Dataset | None, folder: Path | None = None, progress: Progress = silent
+        self, data: Dataset | None, folder: Path | None = None, progress: EpochProgress = silent
     ) -> Metrics:
         """Learn; a killed run begins again."""
         from rmsim.studies.capacity import protocol_named, run_trials

@@ -23,7 +23,7 @@ from rmtheory.base.errors import InvalidInputError, NotConvergedError, RMError, 
 from rmtheory.base.wording import counted
 from rmtheory.runtime import report as io
 from rmtheory.runtime.command import check_folder, if_interrupted
-from rmtheory.runtime.files import describe, remedy, replacing, write_text
+from rmtheory.runtime.files import describe, remedy, replacing
 from rmtheory.runtime.progress import counting
 
 if TYPE_CHECKING:  # slow to import, and --help needs none of it
@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # slow to import, and --help needs none of it
     from rmsim.data.own_files import Encoding
     from rmsim.network import Network
     from rmsim.sweep.definition import Sweep
-    from rmsim.sweep.running import Backend, Report
+    from rmsim.sweep.running import Backend, SweepReport
 
 
 def option(name: str, metavar: str, text: str) -> Any:
@@ -276,7 +276,7 @@ class SweepOptions:
         if self.dask is None:
             choose_device(self.device)
 
-    def run(self, sweep: Sweep, folder: Path) -> Report:
+    def run(self, sweep: Sweep, folder: Path) -> SweepReport:
         """Run `sweep` in `folder` with these processes or workers; see :func:`run_from_command`."""
         return run_from_command(sweep, folder, self.jobs, self.dask)
 
@@ -307,7 +307,7 @@ def results_directory(out: Path | None) -> Path:
 
 def run_from_command(
     sweep: Sweep, out: Path | None, jobs: str | None = None, dask: str | None = None
-) -> Report:
+) -> SweepReport:
     """Run `sweep` with a progress bar, and close with a summary on standard error.
 
     Standard output stays free for the results. After Ctrl-C it says how to continue.
@@ -320,18 +320,18 @@ def run_from_command(
         If results cannot be written; what was finished is kept.
     """
     from rmsim.sweep.directory import Directory
-    from rmsim.sweep.running import Progress, run_sweep
+    from rmsim.sweep.running import SweepProgress, run_sweep
 
     directory = results_directory(out)
     backend = choose_backend(jobs, dask)
-    last = Progress(0, len(sweep.grid), 0.0)
+    last = SweepProgress(0, len(sweep.grid), 0.0)
 
     def kept() -> str:
         return Directory(directory).store.kept(f"{last.done} of {counted(last.asked, 'point')}")
 
     with if_interrupted(kept), counting(sweep.name, len(sweep.grid), None) as report_progress:
 
-        def follow(state: Progress) -> None:
+        def follow(state: SweepProgress) -> None:
             nonlocal last
             last = state
             report_progress(state.done, share=state.share)
@@ -393,7 +393,7 @@ def read_own_or_named(
 
 
 @dataclass(frozen=True)
-class SimulationReport:
+class SimulationReport(io.CommandResult):
     """The answer of one command.
 
     Parameters
@@ -418,17 +418,8 @@ class SimulationReport:
         except ValueError:
             raise NotConvergedError("a result is not a finite number") from None
 
-    def show(self, as_json: bool, out: Path | None) -> None:
-        """Print the report, and write it to `out` if given (first, so that a failure is seen)."""
-        text = self.to_json()
-        if out is not None:
-            write_text(out, text + "\n")
-        if as_json:
-            typer.echo(text)
-        else:
-            self._print_table()
-
-    def _print_table(self) -> None:
+    def print_table(self) -> None:
+        """Print the quantities that have a meaning, with their errors."""
         document = self.document
         rows = [
             (name, shown(document[name], document.get(f"{name}_error")), meaning)

@@ -35,14 +35,14 @@ from rmtheory.base.wording import counted
 from rmtheory.runtime import report as io
 from rmtheory.runtime.command import check_folder, if_interrupted
 from rmtheory.runtime.files import write_text
-from rmtheory.runtime.progress import Report, counting
+from rmtheory.runtime.progress import Progress, counting
 
 if TYPE_CHECKING:  # torch takes seconds to import
     import torch
 
     from rmsim.data.dataset import Dataset
     from rmsim.learning.run_folder import Checkpoint
-    from rmsim.learning.training import Progress
+    from rmsim.learning.training import TrainingProgress
 
 _MEANING = {
     "epoch": "epochs done",
@@ -347,10 +347,10 @@ class Display:
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
-        self._network: Report = stack.enter_context(counting("train", before=None, bar=10))
-        self._probe: Report | None = None
+        self._network: Progress = stack.enter_context(counting("train", before=None, bar=10))
+        self._probe: Progress | None = None
 
-    def network(self, progress: Progress) -> None:
+    def network(self, progress: TrainingProgress) -> None:
         """Show where the run is."""
         self._network(
             progress.epoch,
@@ -376,7 +376,7 @@ def following() -> Iterator[Display]:
         yield Display(stack)
 
 
-def _text(progress: Progress, short: bool = False) -> str:
+def _text(progress: TrainingProgress, short: bool = False) -> str:
     """Say what was measured; `short` enough for a terminal of 80 columns."""
     parts = [] if progress.record is None else [_measured(progress.record, short)]
     if progress.samples_per_second is not None:

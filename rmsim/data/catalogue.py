@@ -20,13 +20,13 @@ from rmsim.data.dataset import (
     entangled_mnist,
     synthetic,
 )
-from rmsim.data.download import Folder, Progress
+from rmsim.data.download import Folder, ShareProgress
 from rmtheory.base.errors import InvalidInputError, UnreadableDataError
 from rmtheory.runtime.untrusted import read_npz
 
 
 class _Load(Protocol):
-    def __call__(self, folder: Folder, download: bool, progress: Progress) -> Dataset: ...
+    def __call__(self, folder: Folder, download: bool, progress: ShareProgress) -> Dataset: ...
 
 
 class _Locate(Protocol):
@@ -65,7 +65,7 @@ def _images(images: mnist.ImageSet, what: str) -> Entry:
     def place(folder: Folder) -> Path | None:
         return mnist.locate(images, folder)
 
-    def load(folder: Folder, download: bool, progress: Progress) -> Dataset:
+    def load(folder: Folder, download: bool, progress: ShareProgress) -> Dataset:
         return mnist.load_images(images.name, folder, download=download, progress=progress)
 
     return Entry(images.name, what, "download or own files", images.licence, place, load)
@@ -116,7 +116,7 @@ def load(
     folder: Folder = None,
     *,
     download: bool = True,
-    progress: Progress = lambda share: None,
+    progress: ShareProgress = lambda share: None,
 ) -> Dataset:
     """Return the data set `name`.
 
@@ -144,7 +144,7 @@ def load_data(
     folder: Folder = None,
     *,
     download: bool = True,
-    progress: Progress = lambda share: None,
+    progress: ShareProgress = lambda share: None,
 ) -> Dataset:
     """Return a data set by its name, or from a file of your own.
 

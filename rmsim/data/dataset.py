@@ -291,13 +291,17 @@ def entangle(
         If a field is so small that the order of the sum decides on its sign: the result would
         depend on the machine. An input of zeros is different: its fields are exactly zero.
     """
+    import torch
+
+    from rmsim.tensors import sign_below
+
     fields = (pixels / 255.0) @ weights.T
     bound = 4 * np.finfo(float).eps * pixels.shape[1]
     unclear = (np.abs(fields) < bound) & pixels.any(axis=1, keepdims=True)
     if unclear.any():
         row, column = (int(index[0]) for index in np.nonzero(unclear))
         raise UnreadableDataError(f"the sign of field {column} of input {row} is lost in rounding")
-    return np.where(fields > 0, 1, -1).astype(np.int8)
+    return np.asarray(sign_below(torch.from_numpy(fields), torch.int8).numpy())
 
 
 def entangled_from(mnist: Dataset) -> Dataset:

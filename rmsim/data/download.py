@@ -13,14 +13,14 @@ import os
 import urllib.error
 import urllib.request
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
 from rmtheory.base.errors import RMError, StorageError, UnreadableDataError
+from rmtheory.runtime.files import wait_for_lock
 from rmtheory.runtime.untrusted import opened_to_append, write_all
 
 #: A folder given by the user, None if none was.
@@ -54,7 +54,7 @@ def looked_in(folder: Folder, system: Sequence[Path] = ()) -> str:
 # Downloads.
 
 #: Called with the share of the work that is done, from 0 to 1.
-Progress = Callable[[float], None]
+ShareProgress = Callable[[float], None]
 
 #: Raises UnreadableDataError if the file at the path is not the one that is wanted.
 Check = Callable[[Path], None]
@@ -75,7 +75,7 @@ def fetch(
     url: str,
     target: Path,
     check: Check,
-    progress: Progress = lambda share: None,
+    progress: ShareProgress = lambda share: None,
     schemes: tuple[str, ...] = ("https",),
 ) -> None:
     """Download `url` to `target`, if it is not there yet; `check` sees it before it is.
@@ -107,10 +107,11 @@ def _fetch_part(
     part: Path,
     target: Path,
     check: Check,
-    progress: Progress,
+    progress: ShareProgress,
     schemes: tuple[str, ...],
 ) -> None:
-    with opened_to_append(part) as file, _alone(file):
+    with opened_to_append(part) as file:
+        wait_for_lock(file)  # without locks, as on Windows, two downloads at once may disturb
         if not part.exists() or not os.path.samestat(os.fstat(file.fileno()), part.stat()):
             return  # another process finished with it while this one waited for the lock
         _complete(url, file, progress, schemes)
@@ -123,7 +124,7 @@ def _fetch_part(
         part.replace(target)
 
 
-def _complete(url: str, file: IO[bytes], progress: Progress, schemes: tuple[str, ...]) -> None:
+def _complete(url: str, file: IO[bytes], progress: ShareProgress, schemes: tuple[str, ...]) -> None:
     """Append to `file` what it lacks of the content of `url`."""
     there = file.seek(0, os.SEEK_END)
     try:
@@ -183,13 +184,3 @@ def _open(url: str, start: int, schemes: tuple[str, ...]) -> HTTPResponse:
 def _demand_scheme(url: str, schemes: tuple[str, ...]) -> None:
     if urlsplit(url).scheme not in schemes:
         raise DownloadError(f"{url} is not fetched: only {' or '.join(schemes)} is allowed")
-
-
-@contextmanager
-def _alone(file: IO[bytes]) -> Iterator[None]:
-    """Wait until no other process writes to `file`; the system ends the lock with the process."""
-    with suppress(ImportError):  # elsewhere than on Unix two downloads at once may disturb
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX)
-    yield

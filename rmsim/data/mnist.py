@@ -34,7 +34,7 @@ from rmsim.data.download import (
     VARIABLE,
     DownloadError,
     Folder,
-    Progress,
+    ShareProgress,
     cache_folder,
     fetch,
     looked_in,
@@ -136,7 +136,7 @@ def load_images(
     folder: Folder = None,
     *,
     download: bool = True,
-    progress: Progress = lambda share: None,
+    progress: ShareProgress = lambda share: None,
     schemes: tuple[str, ...] = ("https",),
 ) -> Dataset:
     """Return MNIST or Fashion-MNIST, from the first place that has it.
@@ -210,7 +210,7 @@ def _load_from(images: ImageSet, folder: Path) -> Dataset:
     return Dataset(images.name, part("train"), part("t10k"), CLASSES, str(folder), images.licence)
 
 
-def _fetched(images: ImageSet, progress: Progress, schemes: tuple[str, ...]) -> Path:
+def _fetched(images: ImageSet, progress: ShareProgress, schemes: tuple[str, ...]) -> Path:
     """Download the files of `images` into the cache and return their folder there."""
     folder = cache_folder() / images.name
     for position, name in enumerate(images.sha256):

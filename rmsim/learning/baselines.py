@@ -56,7 +56,7 @@ from rmsim.learning.readout import (
     score,
 )
 from rmsim.learning.state import initialise
-from rmsim.tensors import checked_seed, choose_device, generator
+from rmsim.tensors import checked_seed, choose_device, generator, sign
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 
@@ -221,7 +221,7 @@ def fit_mlp(
 
 def _straight_sign(a: torch.Tensor) -> torch.Tensor:
     """Return sgn(a), with the gradient of a itself."""
-    return torch.where(a < 0, -1.0, 1.0) + (a - a.detach())  # the bracket is exactly 0
+    return sign(a.detach()) + (a - a.detach())  # the bracket is exactly 0
 
 
 def core_parameters(

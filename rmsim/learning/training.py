@@ -73,7 +73,7 @@ _REPORTS = 100
 
 
 @dataclass(frozen=True)
-class Progress:
+class TrainingProgress:
     """Where a run is.
 
     Parameters
@@ -108,7 +108,7 @@ class Progress:
 
 
 #: Called with the progress of the epochs.
-Follow = Callable[[Progress], None]
+Follow = Callable[[TrainingProgress], None]
 
 #: Called with the epochs of the probe that are done, and all of them.
 FollowProbe = Callable[[int, int], None]
@@ -632,7 +632,7 @@ class _Session:
         learnt = (epoch - self.first) * self.samples + done
         total = max(0, self.epochs - self.first) * self.samples
         seconds = time.perf_counter() - self.started
-        self.progress(Progress(epoch, self.epochs, learnt, total, seconds, record))
+        self.progress(TrainingProgress(epoch, self.epochs, learnt, total, seconds, record))
 
 
 # Metrics after every epoch.

@@ -52,7 +52,7 @@ from rmtheory.runtime import netcdf
 from rmtheory.runtime.provenance import canonical_json
 
 if TYPE_CHECKING:
-    from rmsim.sweep.running import Backend, Report
+    from rmsim.sweep.running import Backend, SweepReport
 
 #: To be raised when the meaning of a point changes.
 _VERSION = 2
@@ -528,7 +528,7 @@ def thresholds(
     """
     design = design_of(n, jd, lam, layers=layers, samples=samples, algorithm=algorithm, **settings)
 
-    def run(sweep: Sweep, folder: Path) -> Report:
+    def run(sweep: Sweep, folder: Path) -> SweepReport:
         report = run_sweep(sweep, folder, backend)
         if report.failures:
             first = report.failures[0]
@@ -546,9 +546,9 @@ def measured_thresholds(
     design: Design,
     folder: Path,
     seed: int,
-    run: Callable[[Sweep, Path], Report],
+    run: Callable[[Sweep, Path], SweepReport],
     draw: Callable[[xr.Dataset, str, str, Path], None] | None = None,
-) -> tuple[Thresholds, Report]:
+) -> tuple[Thresholds, SweepReport]:
     """Run the sweep of `design` in `folder`, analyse it, and store :data:`DATA` beside its points.
 
     Parameters

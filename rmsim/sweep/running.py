@@ -49,7 +49,7 @@ from rmsim.sweep.definition import (
 from rmsim.sweep.directory import Directory
 from rmtheory.base.errors import InvalidInputError, RMError, UnreadableDataError
 from rmtheory.base.wording import counted
-from rmtheory.runtime.processes import Outcome, as_finished, available_cores
+from rmtheory.runtime.processes import TaskResult, as_finished, available_cores
 from rmtheory.runtime.progress import counting
 from rmtheory.runtime.provenance import git_state, package_versions
 from rmtheory.runtime.untrusted import MALFORMED, read_json
@@ -213,7 +213,7 @@ class Local:
 _ON_A_GPU = 16
 
 
-def _answers(outcome: Outcome[list[Answer]], bundles: list[list[int]]) -> list[Answer]:
+def _answers(outcome: TaskResult[list[Answer]], bundles: list[list[int]]) -> list[Answer]:
     """Return the answers to a bundle of points; all have failed if the process died."""
     if outcome.error is None:
         return outcome.result()
@@ -248,7 +248,7 @@ class PointFailure:
 
 
 @dataclass(frozen=True)
-class Progress:
+class SweepProgress:
     """How far a run is: points done of those asked, and the share of the work behind it."""
 
     done: int
@@ -257,7 +257,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Report:
+class SweepReport:
     """Points that a run kept from before, computed, could not compute, or read as damaged."""
 
     directory: Path
@@ -287,10 +287,10 @@ def run_sweep(
     directory: str | os.PathLike[str],
     backend: Backend | None = None,
     *,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[SweepProgress], None] | None = None,
     note: Note | None = None,
     show: bool = False,
-) -> Report:
+) -> SweepReport:
     """Compute the points of `sweep` that are not yet in `directory`.
 
     A point that raises is reported at the end and tried again by the next run; the others continue.
@@ -338,12 +338,12 @@ def run_sweep(
     if not show:
         with results.claimed(sweep):
             return _run(sweep, results, chosen, progress, note or _say_nothing)
-    last, begun = Progress(0, len(sweep.grid), 0.0), time.perf_counter()
+    last, begun = SweepProgress(0, len(sweep.grid), 0.0), time.perf_counter()
     kept: int | None = None
 
     with counting(sweep.name, len(sweep.grid), None) as bar:
 
-        def follow(state: Progress) -> None:
+        def follow(state: SweepProgress) -> None:
             nonlocal last, kept
             last, kept = state, state.done if kept is None else kept
             bar(state.done, share=state.share)
@@ -355,7 +355,7 @@ def run_sweep(
                 return _run(sweep, results, chosen, follow, note or _say)
         except KeyboardInterrupt:
             _say(f"interrupted: {results.store.kept(f'{last.done} of {last.asked} points')}")
-    return Report(
+    return SweepReport(
         results.path,
         last.asked,
         kept or 0,
@@ -371,9 +371,9 @@ def _run(
     sweep: Sweep,
     results: Directory,
     backend: Backend,
-    progress: Callable[[Progress], None] | None,
+    progress: Callable[[SweepProgress], None] | None,
     note: Note,
-) -> Report:
+) -> SweepReport:
     """Compute what is missing of `sweep` in a directory that is its own."""
     start, identity, tasks = time.perf_counter(), sweep.identity(), sweep.tasks()
     missing, damaged = _missing(results, identity, tasks)
@@ -389,7 +389,7 @@ def _run(
     def report_progress() -> None:
         if progress is not None:
             done = kept + computed + len(failures)
-            progress(Progress(done, len(tasks), 1.0 - left / work))
+            progress(SweepProgress(done, len(tasks), 1.0 - left / work))
 
     report_progress()
     if missing:
@@ -407,7 +407,7 @@ def _run(
                 left -= sweep.cost_of(task.point)
                 report_progress()
     wall_time = time.perf_counter() - start
-    return Report(
+    return SweepReport(
         results.path,
         len(tasks),
         kept,

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import signal
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import IO
 
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.runtime.signals import handled_by
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 #: Failures that only a write can have, and among them those of a full disk.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -140,6 +148,48 @@ def replacing(path: str | os.PathLike[str], argument: str = "out") -> Iterator[P
             raise
         finally:
             _temporaries.discard(temporary)
+
+
+#: What flock says if another process has the lock.
+_HELD = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
+
+
+def try_lock(file: IO[bytes], how: str = "LOCK_EX") -> bool | None:
+    """Change the lock of an open file without waiting.
+
+    The lock is an advisory one of the system (flock), which ends with the process, however that
+    ends.
+
+    Parameters
+    ----------
+    file : file
+        Opened for writing.
+    how : str
+        ``LOCK_EX`` to be alone, ``LOCK_SH`` to share, ``LOCK_UN`` to give it back.
+
+    Returns
+    -------
+    bool or None
+        Whether it succeeded; None if the system or the file system has no locks.
+    """
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(file, getattr(fcntl, how) | fcntl.LOCK_NB)
+    except OSError as problem:
+        return False if problem.errno in _HELD else None
+    return True
+
+
+def wait_for_lock(file: IO[bytes], seconds: float = math.inf) -> bool | None:
+    """Wait until this process alone has the lock of `file`, or `seconds` have passed.
+
+    Returns what :func:`try_lock` does.
+    """
+    end = time.monotonic() + seconds
+    while (gained := try_lock(file)) is False and time.monotonic() < end:
+        time.sleep(0.05)
+    return gained
 
 
 def leftovers(folder: Path, pattern: str) -> list[Path]:

@@ -57,7 +57,7 @@ class RemoteError(RMError):
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[T]):
+class TaskResult(Generic[T]):
     """What became of one piece of work.
 
     Parameters
@@ -111,7 +111,7 @@ def as_finished(
     environments: Sequence[Mapping[str, str]] = ({},),
     on_wait: Callable[[], None] | None = None,
     interval: float = 0.5,
-) -> Iterator[Iterator[Outcome[T]]]:
+) -> Iterator[Iterator[TaskResult[T]]]:
     """Give the outcomes of ``function(*a)`` for all `arguments`, each as soon as it is there.
 
     Failures are outcomes too, so the others continue. Leaving the block ends the processes.
@@ -189,7 +189,7 @@ def _outcomes(
     workers: list[_Worker],
     on_wait: Callable[[], None] | None,
     interval: float,
-) -> Iterator[Outcome[T]]:
+) -> Iterator[TaskResult[T]]:
     waiting = deque(enumerate(arguments))
     left = len(waiting)
     while left:
@@ -208,7 +208,7 @@ def _outcomes(
         ready = connection.wait([worker.pipe for worker in workers], interval)
         for worker in [w for w in workers if w.pipe in ready]:
             try:
-                outcome: Outcome[T] | None = worker.pipe.recv()
+                outcome: TaskResult[T] | None = worker.pipe.recv()
                 worker.state = _IDLE
             except (EOFError, ConnectionResetError):
                 workers.remove(worker)
@@ -238,7 +238,7 @@ def _start(
         workers.append(_Worker(process, place, here))
 
 
-def _death(worker: _Worker) -> Outcome[Any] | None:
+def _death(worker: _Worker) -> TaskResult[Any] | None:
     """Say what became of the work of a dead process, if it had any."""
     worker.process.join(_PATIENCE)
     code = worker.process.exitcode
@@ -255,7 +255,7 @@ def _death(worker: _Worker) -> Outcome[Any] | None:
         reason = f"the process was ended by signal {-code}"
         if -code == signal.SIGKILL:
             reason += ", as the system does when the memory is full"
-    return Outcome(worker.state, error=ProcessDiedError(reason))
+    return TaskResult(worker.state, error=ProcessDiedError(reason))
 
 
 def _end(workers: list[_Worker]) -> None:
@@ -285,7 +285,7 @@ def _serve(function: Callable[..., T], pipe: connection.Connection) -> None:
             try:
                 pipe.send(outcome)
             except (pickle.PicklingError, TypeError, AttributeError) as problem:
-                pipe.send(Outcome[T](index, error=RemoteError(f"cannot be sent: {problem}")))
+                pipe.send(TaskResult[T](index, error=RemoteError(f"cannot be sent: {problem}")))
 
 
 def _end_with_parent() -> None:
@@ -295,11 +295,11 @@ def _end_with_parent() -> None:
         os._exit(1)  # nobody is left to hear a result
 
 
-def _evaluate(function: Callable[..., T], index: int, arguments: tuple[Any, ...]) -> Outcome[T]:
+def _evaluate(function: Callable[..., T], index: int, arguments: tuple[Any, ...]) -> TaskResult[T]:
     try:
-        return Outcome(index, function(*arguments))
+        return TaskResult(index, function(*arguments))
     except Exception as problem:
-        return Outcome(index, error=_portable(problem), details=traceback.format_exc())
+        return TaskResult(index, error=_portable(problem), details=traceback.format_exc())
 
 
 def _portable(problem: Exception) -> Exception:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from rmtheory.base.wording import duration
 
 if TYPE_CHECKING:  # only a terminal needs it
-    from rich.progress import Progress
+    from rich.progress import Progress as Bar
 
 #: Of the whole work, as the bar counts it.
 _PARTS = 1_000_000
@@ -26,7 +26,7 @@ _PARTS = 1_000_000
 _SHARE, _LONG, _SHORT = 0.1, 60.0, 5.0
 
 
-class Report(Protocol):
+class Progress(Protocol):
     """Called by a computation as it advances. What the first call says was there before."""
 
     def __call__(
@@ -56,6 +56,18 @@ class Report(Protocol):
         """
 
 
+def silent(
+    done: int,
+    total: int | None = None,
+    *,
+    share: float | None = None,
+    label: str | None = None,
+    text: str = "",
+    short: str = "",
+) -> None:
+    """Show nothing."""
+
+
 @contextmanager
 def counting(
     label: str,
@@ -65,7 +77,7 @@ def counting(
     expected: float | None = None,
     bar: int = 40,
     transient: bool = False,
-) -> Iterator[Report]:
+) -> Iterator[Progress]:
     """Show how many of `total` steps are done, and how long the others will take.
 
     The bar shows the steps that are counted beside it. The time left follows the share of the work,
@@ -90,12 +102,13 @@ def counting(
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        report: Report = _Lines(label, total, expected)
+        report: Progress = _Lines(label, total, expected)
         if before is not None:
             report(before)
         yield report
         return
-    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
 
     columns = (
         TextColumn("{task.description}"),
@@ -103,7 +116,7 @@ def counting(
         TextColumn("{task.fields[text]}"),
         TextColumn("{task.fields[left]}", style="progress.remaining"),
     )
-    with Progress(*columns, console=console, transient=transient) as progress:
+    with Bar(*columns, console=console, transient=transient) as progress:
         show = _Bar(progress, label, total, expected)
         if before is not None:
             show(before)
@@ -134,7 +147,7 @@ class _Display:
         text: str = "",
         short: str = "",
     ) -> None:
-        """Show how far it is; see :class:`Report`."""
+        """Show how far it is; see :class:`Progress`."""
         self.total = self.total if total is None else total
         self.label = self.label if label is None else label
         share = _share(done, self.total, share)
@@ -159,7 +172,7 @@ class _Display:
 class _Bar(_Display):
     """A bar on a terminal."""
 
-    def __init__(self, progress: Progress, label: str, total: int, expected: float | None) -> None:
+    def __init__(self, progress: Bar, label: str, total: int, expected: float | None) -> None:
         super().__init__(label, total, expected)
         self.progress = progress
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,8 +68,30 @@ SizeOption = Annotated[
 ]
 
 
+class CommandResult(ABC):
+    """What a command prints, as a table or as JSON, and writes to a file."""
+
+    @abstractmethod
+    def to_json(self) -> str:
+        """Return the JSON document."""
+
+    @abstractmethod
+    def print_table(self) -> None:
+        """Print the table."""
+
+    def show(self, as_json: bool, out: Path | None) -> None:
+        """Print the result, and write it to `out` if given (first, so that a failure is seen)."""
+        text = self.to_json()
+        if out is not None:
+            write_text(out, text + "\n")
+        if as_json:
+            typer.echo(text)
+        else:
+            self.print_table()
+
+
 @dataclass(frozen=True)
-class Report:
+class Report(CommandResult):
     """The result of one command.
 
     Parameters
@@ -97,16 +120,8 @@ class Report:
         document.update({name: _json(value) for name, value in self.quantities.items()})
         return json.dumps(document, indent=2, ensure_ascii=False)
 
-    def show(self, as_json: bool, out: Path | None) -> None:
-        """Print the report, and write it to `out` if given (first, so that a failure is seen)."""
-        if out is not None:
-            write_text(out, self.to_json() + "\n")
-        if as_json:
-            typer.echo(self.to_json())
-        else:
-            self._print_table()
-
-    def _print_table(self) -> None:
+    def print_table(self) -> None:
+        """Print every quantity with its error, its tier and what it means."""
         rows = []
         for name, value in self.quantities.items():
             if name in self.json_only:

@@ -17,7 +17,6 @@ file systems) nothing is refused, and temporary files are removed when they are 
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -30,14 +29,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from rmtheory.base.errors import InvalidInputError, StorageError, UnreadableDataError
-from rmtheory.runtime.files import leftovers, make_folder, remedy, write_text
+from rmtheory.runtime.files import leftovers, make_folder, remedy, try_lock, write_text
 from rmtheory.runtime.provenance import canonical_json
 from rmtheory.runtime.untrusted import opened_to_append, read_json
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 #: Manifests of all computations that keep a folder, and what the folder holds.
 MANIFESTS = {
@@ -55,9 +49,6 @@ STRAY_AGE = 3600.0
 
 #: Seconds for which a run that shares the folder waits for one that claims it.
 _PATIENCE = 10.0
-
-#: What flock says if another process has the lock.
-_HELD = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
 
 
 class Lock:
@@ -81,7 +72,7 @@ class Lock:
         self._change("LOCK_UN")
 
     def _change(self, how: str) -> bool:
-        return self._file is None or _flock(self._file, how) is not False
+        return self._file is None or try_lock(self._file, how) is not False
 
 
 @dataclass(frozen=True)
@@ -247,9 +238,6 @@ class RunStore:
     def _acquired(self, shared: bool) -> Iterator[Lock]:
         """Give the lock, exclusive if nobody else is at work."""
         self._make()
-        if fcntl is None:
-            yield Lock(None, alone=False)
-            return
         end = time.monotonic() + _PATIENCE
         while True:
             with ExitStack() as stack:
@@ -273,12 +261,12 @@ class RunStore:
                 raise
             self._make()  # a run has just finished and removed the folder
             return None
-        gained = _flock(file, "LOCK_EX")
+        gained = try_lock(file, "LOCK_EX")
         alone = gained is True
         if gained is False:
             if not shared:
                 raise self._busy()
-            gained = _flock(file, "LOCK_SH")
+            gained = try_lock(file, "LOCK_SH")
         if gained is None:
             return Lock(None, alone=False)
         # What was removed before it was locked keeps nobody out.
@@ -305,15 +293,6 @@ class RunStore:
                 with suppress(OSError):  # somebody else was quicker, or it is not ours
                     if alone or file.stat().st_mtime < limit:
                         file.unlink()
-
-
-def _flock(file: BinaryIO, how: str) -> bool | None:
-    """Lock without waiting: whether it succeeded, None if the file system has no locks."""
-    try:
-        fcntl.flock(file, getattr(fcntl, how) | fcntl.LOCK_NB)
-    except OSError as problem:
-        return False if problem.errno in _HELD else None
-    return True
 
 
 class _Nothing:

@@ -153,7 +153,7 @@ def test_without_locks_nothing_is_refused_and_old_files_go(
         raise OSError(95, "Operation not supported")
 
     for name, value in (("fcntl.flock", unsupported), ("fcntl", None)):
-        monkeypatch.setattr(f"rmtheory.runtime.run_store.{name}", value)
+        monkeypatch.setattr(f"rmtheory.runtime.files.{name}", value)
         for file in (young, old):
             file.touch()
         long_ago = time.time() - 2 * run_store.STRAY_AGE

@@ -18,7 +18,7 @@ from rmsim.data import Dataset
 from rmsim.learning import epoch_order, initialise, train_epoch
 from rmsim.learning.readout import ProbeParameters
 from rmsim.learning.run_folder import Folder, Plan, append_record, load_checkpoint
-from rmsim.learning.training import Progress, evaluate, load_probe, train, train_probe
+from rmsim.learning.training import TrainingProgress, evaluate, load_probe, train, train_probe
 from rmtheory.base.errors import InvalidInputError, NotConvergedError, UnreadableDataError
 from tests.training_runs import DATA, METRICS, plan, same, timeless, trained
 
@@ -38,7 +38,7 @@ def test_the_trainer_is_the_functional_core(preset: str, tmp_path: Path) -> None
 
 
 def test_the_log_says_what_was_measured(tmp_path: Path) -> None:
-    told: list[Progress] = []
+    told: list[TrainingProgress] = []
     outcome = trained(tmp_path, 2, progress=told.append)
     lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
     checksums = [line.pop("sha256") for line in lines]
@@ -72,7 +72,7 @@ def test_more_epochs_continue_and_fewer_change_nothing(tmp_path: Path) -> None:
     assert [session["from_epoch"] for session in sessions] == ["0", "1"]
     before = contents(tmp_path / "steps")
     for fewer in (2, 3, 0):  # more is there already
-        told: list[Progress] = []
+        told: list[TrainingProgress] = []
         again = trained(tmp_path / "steps", fewer, progress=told.append)
         assert again.idle
         assert not told

@@ -10,7 +10,7 @@ import pytest
 
 from rmsim.data import load, synthetic
 from rmsim.learning.run_folder import Folder, Plan, load_checkpoint
-from rmsim.learning.training import Progress, train
+from rmsim.learning.training import TrainingProgress, train
 from rmtheory.base.errors import InvalidInputError, StorageError, UnreadableDataError
 from tests.forked import in_child
 from tests.training_runs import DATA, plan, same, trained
@@ -188,7 +188,7 @@ def test_a_full_disk_is_told_and_nothing_is_lost(what: str, tmp_path: Path) -> N
 
 
 def test_two_runs_in_one_folder(tmp_path: Path) -> None:
-    def intrude(progress: Progress) -> None:
+    def intrude(progress: TrainingProgress) -> None:
         with pytest.raises(InvalidInputError, match="no other run"):
             trained(tmp_path, 1)
 
