@@ -68,6 +68,37 @@ class Verdict(StrEnum):
     NOT_RUN = "not run"
 
 
+#: How the verdicts are to be read.
+RULE = (
+    "Each claim grants a deviation that was fixed before the run (see the table of grants): "
+    "half a unit of the last printed digit unless its row says otherwise. A claim *differs* "
+    f"if it is violated by more than {SIGNIFICANCE:g} of our errors beyond that. Otherwise a "
+    f"number *agrees* if our error is at most {POWER:g} times what is granted; with a larger "
+    "one it could not have failed (*error too large*). An inequality must hold by "
+    f"{SIGNIFICANCE:g} errors, and what the paper calls little or comparable must stay within "
+    "what is granted by as many; if not, it is *not resolved*. *Reconstructed* means that "
+    "some constant that the paper does not give was fitted to this number, so that agreement "
+    "is no evidence. Differences of figures carry the error of independent numbers, also where "
+    "both networks start from the same weights; those of stored runs are taken image by image, "
+    "with the spread of networks pooled over cells. *Not tested at this scale* means that the "
+    "run at hand does not reach the size or the epochs of the claim; *data absent*, that its data "
+    "set is not ours to distribute; *not run*, that its figure was not made, or that no "
+    "experiment of ours measures it."
+)
+
+#: Verdict -> heading of its column in the table of sections.
+COUNTS = {
+    Verdict.AGREES: "agree",
+    Verdict.DIFFERS: "differ",
+    Verdict.RECONSTRUCTED: "reconstructed",
+    Verdict.UNRESOLVED: "not resolved",
+    Verdict.NO_POWER: "error too large",
+    Verdict.UNTESTED: "not tested at this scale",
+    Verdict.ABSENT: "data absent",
+    Verdict.NOT_RUN: "not run",
+}
+
+
 @dataclass(frozen=True)
 class Grant:
     """How far our number may be from that of a claim, and why; fixed before the run."""

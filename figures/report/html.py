@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from figures.claims import CLAIMS, SECTIONS, grouped, verdict_of
-from figures.claims.claim import FIGURE_OF, Judged, Ours, Verdict
+from figures.claims.claim import COUNTS, FIGURE_OF, RULE, Judged, Ours, Verdict
 from figures.report.collecting import Entry, Report, Results, State, command
-from figures.report.markdown import COUNTS, RULE
 
 _STYLE, _SCRIPT = (Path(__file__).with_name(name) for name in ("style.css", "tables.js"))
 

@@ -1,23 +1,7 @@
-r"""Stored runs as the data sets that claims read, with errors of comparisons image by image.
+"""Stored runs as the data sets that claims read, and what they say of each claim.
 
-A variable X of accuracies has beside its mean over networks and X_error
-
-* X_images: the share of networks that are right, for every image;
-* X_spread: the error of the mean from the spread :math:`s` of networks, :math:`s/\sqrt R`, with
-  :math:`s^2` pooled over all cells of the variable that have the same `pool`:
-  :math:`s^2 = \sum_{c}\sum_r (x_{cr} - \bar x_c)^2 / \sum_c (R_c - 1)`. A cell of one network
-  borrows it from the others, and a pool with fewer than :data:`LEAST_FREEDOM` degrees of freedom
-  from all cells of the variable; where these have fewer, too, there is no error, and so no number
-  that a claim could read. (Pools were narrowed on 18 November 2026, after some of the runs: cells
-  in which the free phase is chaotic and cells in which it settles had been one.)
-  Since the spread is estimated, it is multiplied by Student's factor (:func:`student`), so that
-  three errors mean what they say;
-* X_networks: R.
-
-.. math:: \sigma^2 = s^2/R + \mathrm{var}_i(c_i)/n,
-
-and the difference of two variables on the same n images has the variance of the differences
-:math:`c_i - c'_i` instead (:class:`figures.claims.claim.Imagewise`).
+One function per data set: which runs its cells are (:mod:`figures.trial.designs`), and what is read
+of them. Means and errors are those of :mod:`figures.trial.tables`.
 """
 
 from __future__ import annotations
@@ -30,41 +14,25 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
-from scipy import special
+from numpy.typing import NDArray
 
-from figures.claims.claim import SIGNIFICANCE, Claim, Ours, judge
+from figures.claims.claim import Claim, Ours, judge
 from figures.trial import designs
-from figures.trial.runs import Run, merged, unpack
-from figures.trial.store import Result, Store
-from rmtheory.base.statistics import interval, quantile_error, standard_error
-from rmtheory.base.wording import counted
-
-#: Degrees of freedom below which the spread of networks is not known.
-LEAST_FREEDOM = 2
-
-#: Coordinates of a cell -> the runs of its networks.
-Cells = Mapping[tuple[Any, ...], Sequence[Run]]
-
-#: Reads one number with its own error from what was measured at an epoch; None if it is not there.
-Number = Callable[[Mapping[str, Any]], tuple[float, float] | None]
+from figures.trial.runs import Run, merged
+from figures.trial.store import unpack
+from figures.trial.tables import (
+    LEAST_FREEDOM,
+    Cells,
+    Number,
+    StoredRuns,
+    Table,
+    share_error,
+)
+from rmtheory.base.statistics import quantile_error, standard_error
 
 
-@dataclass(frozen=True)
-class Stored:
-    """The results of a store, read once."""
-
-    results: Mapping[str, Result]
-
-    @classmethod
-    def of(cls, store: Store) -> Stored:
-        """Read all of a store."""
-        return cls({result.key: result for result in store.results()})
-
-    def metrics(self, run: Run, epoch: int) -> Mapping[str, Any] | None:
-        """Return what was measured of `run` after `epoch` epochs, None if it was not."""
-        held = self.results.get(run.key)
-        return None if held is None else held.metrics.get(epoch)
+class Stored(StoredRuns):
+    """The results of a store, the data sets that they make, and what they say of claims."""
 
     @cached_property
     def data(self) -> dict[str, xr.Dataset]:
@@ -107,228 +75,6 @@ class Stored:
             for claim in question.claims:
                 by_claim.setdefault(claim, []).append(question)
         return by_claim
-
-    def sources(self, runs: Sequence[Run]) -> str:
-        """Say how many runs there are, of which seeds, and which commits made them."""
-        held = [self.results[run.key] for run in runs if run.key in self.results]
-        if not held:
-            return "stored runs"
-        commits = sorted({one.commit for one in held})
-        seeds = sorted({_seed(one) for one in held})
-        return (
-            f"{counted(len(held), 'stored run')}, seed {', '.join(map(str, seeds))}, commit "
-            f"{', '.join(commits)}"
-        )
-
-
-def student(freedom: int) -> float:
-    """Return how much larger an error is whose spread has so many degrees of freedom.
-
-    Three of it then have the chance of three standard errors that are known (Student's t).
-
-    Examples
-    --------
-    >>> print(" ".join(f"{student(freedom):.2f}" for freedom in (2, 4, 8, 30)))
-    6.40 2.21 1.43 1.09
-    """
-    if freedom < LEAST_FREEDOM:
-        return math.nan
-    chance = 0.5 + 0.5 * math.erf(SIGNIFICANCE / math.sqrt(2))
-    return float(special.stdtrit(freedom, chance)) / SIGNIFICANCE
-
-
-@dataclass(frozen=True)
-class Table:
-    """Cells of runs along some dimensions.
-
-    Parameters
-    ----------
-    dims : tuple of str
-        Names of the coordinates.
-    cells : mapping
-        Coordinates -> runs, one for each network.
-    epoch : int
-        When they are measured.
-    pool : callable
-        Coordinates -> what cells must have in common for their spread to be pooled.
-    """
-
-    dims: tuple[str, ...]
-    cells: Cells
-    epoch: int
-    pool: Callable[[tuple[Any, ...]], Hashable] = lambda cell: None
-
-    def accuracy(self, stored: Stored, name: str, quantity: str, images: str) -> xr.Dataset | None:
-        """Return the share of images that are right, `quantity` of the metrics, as variable `name`.
-
-        `images` says which images they are: only variables of the same images are compared image
-        by image.
-        """
-        rows = self._metrics(stored, quantity)
-        bits = {cell: np.array([unpack(one) for one in own]) for cell, own in rows.items()}
-        if not bits:
-            return None
-        count = min(one.shape[1] for one in bits.values())
-        bits = {cell: one for cell, one in bits.items() if one.shape[1] == count}
-        means = {cell: one.mean(axis=1) for cell, one in bits.items()}
-        spread = self._spread(means)
-        by_image = {cell: one.mean(axis=0) for cell, one in bits.items()}
-        share = {
-            cell: math.hypot(spread[cell], float(one.std()) / math.sqrt(count))
-            for cell, one in by_image.items()
-        }
-        data = self._dataset(
-            {
-                name: {cell: float(one.mean()) for cell, one in means.items()},
-                f"{name}_error": share,
-                f"{name}_spread": spread,
-                f"{name}_networks": {cell: float(len(one)) for cell, one in means.items()},
-            }
-        )
-        data[f"{name}_images"] = self._vectors(by_image, count, f"image_{images}")
-        data[name].attrs["images"] = images
-        return data
-
-    def gain(self, stored: Stored, name: str, new: str, old: str) -> xr.Dataset | None:
-        """Return the gain in accuracy of one readout over another of the same networks.
-
-        Both read the same network on the same images, so that neither the spread of networks nor
-        that of images enters, only those of the differences.
-        """
-        rows, others = self._metrics(stored, new), self._metrics(stored, old)
-        gaps = {
-            cell: np.array(
-                [
-                    unpack(a).astype(float) - unpack(b)
-                    for a, b in zip(own, others[cell], strict=True)
-                ]
-            )
-            for cell, own in rows.items()
-        }
-        if not gaps:
-            return None
-        means = {cell: one.mean(axis=1) for cell, one in gaps.items()}
-        spread = self._spread(means)
-        errors = {
-            cell: math.hypot(spread[cell], float(one.mean(axis=0).std()) / math.sqrt(one.shape[1]))
-            for cell, one in gaps.items()
-        }
-        values = {cell: float(one.mean()) for cell, one in means.items()}
-        return self._dataset({name: values, f"{name}_error": errors})
-
-    def number(self, stored: Stored, name: str, read: Number) -> xr.Dataset | None:
-        """Return a number with its error, mean over networks, as variable `name`."""
-        values: dict[tuple[Any, ...], NDArray[np.float64]] = {}
-        own: dict[tuple[Any, ...], float] = {}
-        for cell, runs in self.cells.items():
-            rows = [stored.metrics(run, self.epoch) for run in runs]
-            pairs = [pair for row in rows if row is not None and (pair := read(row))]
-            if pairs:
-                values[cell] = np.array([value for value, _ in pairs])
-                # Networks are measured on the same samples: their errors do not average out.
-                own[cell] = float(np.mean([error for _, error in pairs]))
-        if not values:
-            return None
-        spread = self._spread(values)
-        return self._dataset(
-            {
-                name: {cell: float(one.mean()) for cell, one in values.items()},
-                f"{name}_error": {cell: math.hypot(spread[cell], own[cell]) for cell in values},
-                f"{name}_networks": {cell: float(len(one)) for cell, one in values.items()},
-            }
-        )
-
-    def array(
-        self, stored: Stored, name: str, part: str, dims: tuple[str, ...]
-    ) -> xr.Dataset | None:
-        """Return the array `name` of a `part` of the metrics, mean over networks and error."""
-        rows = self._metrics(stored, part)
-        if not rows:
-            return None
-        values = {cell: np.array([one[name] for one in parts]) for cell, parts in rows.items()}
-        own = {
-            cell: np.mean([one[f"{name}_error"] for one in parts], axis=0)
-            for cell, parts in rows.items()
-        }
-        axes, shape = self._axes(), next(iter(values.values())).shape[1:]
-        full = {end: np.full((*map(len, axes.values()), *shape), np.nan) for end in ("", "_error")}
-        spread = np.empty((len(values), *shape))
-        for place in np.ndindex(*shape):  # each element is a number with a spread of its own
-            one = {cell: value[(slice(None), *place)] for cell, value in values.items()}
-            spread[(slice(None), *place)] = list(self._spread(one).values())
-        for row, (cell, value) in enumerate(values.items()):
-            full[""][self._place(cell, axes)] = value.mean(axis=0)
-            full["_error"][self._place(cell, axes)] = np.hypot(spread[row], own[cell])
-        data = {f"{name}{end}": ((*self.dims, *dims), one) for end, one in full.items()}
-        return xr.Dataset(data, coords=axes)
-
-    def _metrics(self, stored: Stored, quantity: str) -> dict[tuple[Any, ...], list[Any]]:
-        cells = {}
-        for cell, runs in self.cells.items():
-            rows = [stored.metrics(run, self.epoch) for run in runs]
-            there = [row[quantity] for row in rows if row is not None and quantity in row]
-            if there:
-                cells[cell] = there
-        return cells
-
-    def _spread(
-        self, values: Mapping[tuple[Any, ...], NDArray[np.float64]]
-    ) -> dict[tuple[Any, ...], float]:
-        """Return the error of the means from the spread of networks, pooled; NaN if unknown."""
-        squares: dict[Hashable, float] = {}
-        freedom: dict[Hashable, int] = {}
-        for cell, one in values.items():
-            group = self.pool(cell)
-            squares[group] = squares.get(group, 0.0) + float(((one - one.mean()) ** 2).sum())
-            freedom[group] = freedom.get(group, 0) + len(one) - 1
-
-        def variance(group: Hashable) -> float:
-            if freedom[group] >= LEAST_FREEDOM:
-                return squares[group] / freedom[group]
-            every = sum(freedom.values())
-            if every < LEAST_FREEDOM:
-                return math.nan
-            # The cells of the group have too few networks: the largest that is known of all.
-            own = squares[group] / freedom[group] if freedom[group] else 0.0
-            return max(own, sum(squares.values()) / every)
-
-        def factor(group: Hashable) -> float:
-            known = freedom[group]
-            return student(known if known >= LEAST_FREEDOM else sum(freedom.values()))
-
-        return {
-            cell: factor(self.pool(cell)) * math.sqrt(variance(self.pool(cell)) / len(one))
-            for cell, one in values.items()
-        }
-
-    def _axes(self) -> dict[str, list[Any]]:
-        return {
-            dim: list(dict.fromkeys(cell[k] for cell in self.cells))
-            for k, dim in enumerate(self.dims)
-        }
-
-    def _dataset(self, columns: Mapping[str, Mapping[tuple[Any, ...], float]]) -> xr.Dataset:
-        axes = self._axes()
-        shape = tuple(map(len, axes.values()))
-        data = xr.Dataset(coords=axes)
-        for name, column in columns.items():
-            values = np.full(shape, np.nan)
-            for cell, value in column.items():
-                values[self._place(cell, axes)] = value
-            data[name] = (self.dims, values)
-        return data
-
-    def _vectors(
-        self, rows: Mapping[tuple[Any, ...], NDArray[np.float64]], count: int, dim: str
-    ) -> xr.DataArray:
-        axes = self._axes()
-        values = np.full((*map(len, axes.values()), count), np.nan, dtype=np.float32)
-        for cell, row in rows.items():
-            values[self._place(cell, axes)] = row
-        return xr.DataArray(values, dims=(*self.dims, dim))
-
-    def _place(self, cell: tuple[Any, ...], axes: Mapping[str, list[Any]]) -> tuple[int, ...]:
-        return tuple(axis.index(part) for part, axis in zip(cell, axes.values(), strict=True))
 
 
 def _merged(parts: Sequence[xr.Dataset | None], **scalars: Any) -> xr.Dataset | None:
@@ -627,23 +373,6 @@ class _Searched:
         return known
 
 
-def share_error(hits: ArrayLike) -> float:
-    """Return the error of a share of which three reach the end of its 99.7 % interval.
-
-    Verdicts are at three errors. Of few samples that all succeed, three times the error at one
-    standard deviation would promise too much.
-
-    Examples
-    --------
-    >>> print(f"{share_error([True] * 20):.3f} {share_error([True] * 120):.3f}")
-    0.103 0.023
-    """
-    known = np.asarray(hits, dtype=bool)
-    low, high = interval(known.sum(), len(known), math.erf(SIGNIFICANCE / math.sqrt(2)))
-    share = float(known.mean())
-    return max(share - float(low), float(high) - share) / SIGNIFICANCE
-
-
 def _every_seed(cell: tuple[int, float, int], method: str) -> list[Run]:
     return [designs.search(cell, seed, method) for seed in designs.SHARE_SEEDS[cell[2]]]
 
@@ -751,10 +480,7 @@ def _unreachable(stored: Stored) -> xr.Dataset | None:
 
 
 def _clusters(stored: Stored) -> xr.Dataset | None:
-    """Return the share of pairs that are joined, growth with distance, neighbours of typical ones.
-
-    Growth is the number of fixed points joined at two flips over that at one, of each network.
-    """
+    """Return the share of pairs that are joined, and the neighbours of typical fixed points."""
     rows = [stored.metrics(designs.cluster(seed), 0) for seed in designs.SHARE_SEEDS[20]]
     there = [row for row in rows if row is not None]
     pairs = [pair for row in there for pair in row["pairs"] if pair["pair"]]
@@ -762,20 +488,13 @@ def _clusters(stored: Stored) -> xr.Dataset | None:
         return None
     n, jd, _, typical_n = designs.CLUSTER
     joined = np.array([row["joined"] for row in pairs], dtype=float)
-    ones, twos = np.array([row["joined_at"] for row in pairs], dtype=float).T
-    growth = twos[ones > 0] / ones[ones > 0]
     typical = np.array([count for row in there for count in row["typical"]], dtype=float)
-    lengths = [row["flips"] / row["distance"] for row in pairs if row["joined"]]
     # A mean of zeros is not certain: that of those with a neighbour at all is not known better.
     rare = share_error(typical > 0)
     return xr.Dataset(
         {
             "joined": joined.mean(),
             "joined_error": share_error(joined),
-            "growth": growth.mean(),
-            "growth_error": float(standard_error(growth)),
-            "length": np.mean(lengths),
-            "length_error": float(standard_error(np.array(lengths))),
             "typical_neighbours": typical.mean(),
             "typical_neighbours_error": max(float(standard_error(typical)), rare),
         },
@@ -814,11 +533,6 @@ def _associations(stored: Stored) -> xr.Dataset | None:
     best = raw["o5"].groupby(["protocol", "layers"]).max()
     data["best_o5"] = best.reindex(protocol=data["protocol"], layers=data["layers"])
     return data.assign(best_o5_error=0 * data["best_o5"])
-
-
-def _seed(result: Result) -> int:
-    identity = result.identity
-    return int(identity["plan"]["seed"] if "plan" in identity else identity["seed"])
 
 
 _BUILDERS: dict[str, Callable[[Stored], xr.Dataset | None]] = {

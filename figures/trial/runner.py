@@ -29,21 +29,12 @@ from figures.trial import designs
 from figures.trial.designs import Question
 from figures.trial.evidence import Stored
 from figures.trial.runs import (
-    Association,
-    Classes,
-    Cluster,
-    Frozen,
-    Linear,
-    Network,
-    Perceptron,
     Run,
     Search,
-    initial_state,
     merged,
     perform,
-    unpack,
 )
-from figures.trial.store import Result, Store, machine
+from figures.trial.store import Result, Store, machine, unpack
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError, RMError, UnreadableDataError
 from rmtheory.base.wording import counted
@@ -123,7 +114,7 @@ class Trial:
 
     def _step(self, question: Question, stored: Stored, costs: Costs) -> Step | None:
         for stage, runs in enumerate(question.stages):
-            missing = tuple(run for run in runs if not _covers(stored, run))
+            missing = tuple(run for run in runs if not stored.covers(run))
             if missing:
                 open_claims = self._open(question, stored)
                 if not open_claims and stage:
@@ -240,7 +231,7 @@ class Trial:
             yield f"{question.name} ({question.data}): {state}{worth}"
             for stage, runs in enumerate(question.stages, 1):
                 for run in runs:
-                    held = _covers(stored, run)
+                    held = stored.covers(run)
                     cost = costs.of(run)
                     if run.key not in seen and math.isfinite(cost):
                         seen.add(run.key)
@@ -320,18 +311,10 @@ def checked_hours(hours: object) -> float:
     return value
 
 
-def _covers(stored: Stored, run: Run) -> bool:
-    held = stored.results.get(run.key)
-    return held is not None and held.covers(run)
-
-
 def all_runs(questions: Sequence[Question]) -> list[Run]:
     """Return every run of the trial once, with all epochs at which it is measured."""
     return merged([run for question in questions for run in question.runs])
 
-
-#: Samples, and epochs of hetero-association, of the piece that is timed.
-_PIECE, _FEW_EPOCHS = 320, 3
 
 _FILE = "calibration.json"
 
@@ -378,7 +361,8 @@ class Costs:
         if key not in self.known:
             if not self.calibrate:
                 return math.nan
-            self.known[key] = seconds_per_epoch(run)
+            with one_thread():
+                self.known[key] = run.seconds_per_epoch()
             self._save()
         return self.known[key] * (run.epochs[-1] or 1)
 
@@ -399,73 +383,3 @@ def _load(work: Path, here: str) -> dict[str, float]:
     if held.get("machine") != here or not isinstance(held.get("seconds"), dict):
         return {}
     return {str(key): float(value) for key, value in held["seconds"].items()}
-
-
-@one_thread()
-def seconds_per_epoch(run: Run) -> float:
-    """Time a piece of `run`; return the CPU-seconds of an epoch, metrics included."""
-    from rmsim.data.catalogue import load
-
-    if isinstance(run, Search | Cluster):
-        few: Search | Cluster = replace(run, samples=2)
-        few.execute(None)  # compiles
-        return _timed(lambda: few.execute(None)) * run.samples / 2
-    if isinstance(run, Association):
-        # Trials beyond P_max learn to the end; below it they stop sooner.
-        epochs, shorter = run.max_epochs, replace(run, max_epochs=_FEW_EPOCHS)
-        shorter.execute(None)  # compiles
-        return _timed(lambda: shorter.execute(None)) * epochs / _FEW_EPOCHS
-    try:
-        whole = load(run.dataset, download=False)
-    except RMError:
-        return math.inf
-    samples, tested = len(whole.train), len(whole.test)
-    piece = whole.first(min(_PIECE, samples), min(_PIECE, tested))
-    factor = samples / len(piece.train)
-    if isinstance(run, Network):
-        return _network(run, piece, factor, tested)
-    if isinstance(run, Classes):
-        return _timed(lambda: run.execute(whole))
-    if isinstance(run, Perceptron):
-        short: Run = Perceptron(run.dataset, run.width, run.eta, 0, (1,), run.batch)
-    elif isinstance(run, Frozen):
-        short = Frozen(run.plan, (1,))
-    else:
-        short = Linear(run.dataset, 0, (1,), run.eta, run.batch)
-    short.execute(piece)
-    spent = _timed(lambda: short.execute(piece))
-    return spent * factor
-
-
-def _network(run: Network, piece: Any, factor: float, tested: int) -> float:
-    from rmsim.learning.protocol import infer, learning_of, run_epochs
-
-    parameters = run.plan.parameters
-    begun = time.process_time()
-    state = initial_state(run, piece)
-    start = time.process_time() - begun
-    inputs, labels = piece.train.tensors(state.dtype)
-    learn = learning_of(parameters, inputs, labels, 0)
-    infer(parameters, state, inputs)  # compiles
-    inference = _timed(lambda: infer(parameters, state, inputs)) / len(piece.train)
-    again = 70_000 if run.probe or run.offline else 0
-    inputs_seen = 2 * tested + 2 * run.watched + again
-    if run.survey is not None:
-        # Inputs along the paths, each followed to its attractor: some three times as long.
-        paths = run.survey["pairs"] * run.survey["steps"] * (run.survey["resamples"] + 1)
-        inputs_seen += 3 * (paths + len(run.survey["noises"]) * run.survey["patterns"])
-    metrics = inference * inputs_seen * len(run.epochs)
-    if run.epochs[-1] == 0:
-        return start + metrics
-    for _ in run_epochs(learn, state, 0, 1):  # compiles
-        pass
-    epoch = factor * _timed(lambda: list(run_epochs(learn, state, 0, 1)))
-    metrics /= run.epochs[-1]
-    # A probe has as many epochs as the network; a product of a batch with 10 outputs is cheap.
-    return epoch + metrics
-
-
-def _timed(work: Any) -> float:
-    begun = time.process_time()
-    work()
-    return time.process_time() - begun

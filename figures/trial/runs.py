@@ -23,23 +23,30 @@ two binomial ones.
 
 from __future__ import annotations
 
-import base64
 import json
+import math
 import os
 import time
-import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rmtheory.base.errors import InvalidInputError, UnreadableDataError
+from figures.trial.store import (
+    VERSION,
+    Bits,
+    Metrics,
+    initial_state,
+    pack,
+    resumed,
+    save_metrics,
+    states_of,
+)
+from rmtheory.base.errors import InvalidInputError, RMError
 from rmtheory.runtime.provenance import parameters_hash
-from rmtheory.runtime.run_store import RunStore
 
 if TYPE_CHECKING:  # torch is needed by runs only, not by those who read their results
     from rmsim.data.dataset import Dataset, Samples
@@ -47,19 +54,11 @@ if TYPE_CHECKING:  # torch is needed by runs only, not by those who read their r
     from rmsim.learning.run_folder import Plan
     from rmsim.learning.state import State
 
-#: To be raised when training gives other numbers, beyond rounding: stored results are refused then.
-VERSION = 1
+#: Samples, and epochs of hetero-association, of the piece that is timed.
+_PIECE, _FEW_EPOCHS = 320, 3
 
 #: Of distances and overlaps that are stored: far below their errors.
 _DECIMALS = 6
-
-Bits = NDArray[np.bool_]
-
-#: Epoch -> what is measured then, as JSON values.
-Metrics = dict[int, dict[str, Any]]
-
-#: Key of the metrics in stored results, and name of the file of a killed run: that of 0.2.
-STORED_METRICS = "looks"
 
 #: Called after an epoch, with the number of epochs done.
 EpochProgress = Callable[[int], None]
@@ -69,37 +68,16 @@ def silent(epoch: int) -> None:
     """Report nothing."""
 
 
-def pack(correct: Bits) -> dict[str, Any]:
-    """Return bits as JSON values.
-
-    Examples
-    --------
-    >>> unpack(pack(np.array([True, False, True]))).tolist()
-    [True, False, True]
-    """
-    packed = zlib.compress(np.packbits(correct).tobytes(), 9)
-    return {"count": len(correct), "bits": base64.b64encode(packed).decode()}
-
-
-def unpack(stored: Mapping[str, Any]) -> Bits:
-    """Return the bits that :func:`pack` wrote."""
-    try:
-        count = int(stored["count"])
-        unpacker = zlib.decompressobj()
-        size = -(-count // 8)
-        raw = unpacker.decompress(base64.b64decode(stored["bits"], validate=True), size + 1)
-        bits = np.unpackbits(np.frombuffer(raw, np.uint8), count=count)
-    except (KeyError, TypeError, ValueError, zlib.error) as problem:
-        raise UnreadableDataError(f"not the bits of a run: {problem}") from None
-    if len(raw) != size:
-        raise UnreadableDataError(f"{len(raw)} bytes do not hold {count} bits")
-    return bits.astype(bool)
-
-
 class Keyed(ABC):
     """A run with a key."""
 
     kind: ClassVar[str]
+
+    if TYPE_CHECKING:
+
+        @property
+        def dataset(self) -> str:
+            """Name of the data set; empty if it needs none."""
 
     @property
     @abstractmethod
@@ -110,6 +88,63 @@ class Keyed(ABC):
     def key(self) -> str:
         """Hash of the identity."""
         return parameters_hash(self.identity, VERSION)
+
+    @abstractmethod
+    def execute(
+        self, data: Any, folder: Path | None = None, progress: EpochProgress = silent
+    ) -> Metrics:
+        """Do it on the samples `data`; what is in `folder` of a killed run is not done again."""
+
+    def part(self, whole: Dataset) -> Dataset:
+        """Return the part of a data set that it takes."""
+        return whole
+
+    @abstractmethod
+    def shortened(self) -> tuple[Keyed, float]:
+        """Return a piece of this run that takes seconds, and how many of it one epoch takes."""
+
+    def seconds_per_epoch(self) -> float:
+        """Time a piece of this run, after a first time that compiles; return CPU-seconds."""
+        piece, times = self.shortened()
+        piece.execute(None)
+        return _timed(lambda: piece.execute(None)) * times
+
+
+class _OnSamples(Keyed):
+    """A run on the samples of a data set: some of them are timed."""
+
+    def seconds_per_epoch(self) -> float:
+        """Time some samples; infinity if the data set is not on this machine."""
+        from rmsim.data.catalogue import load
+
+        try:
+            whole = load(self.dataset, download=False)
+        except RMError:
+            return math.inf
+        samples, tested = len(whole.train), len(whole.test)
+        piece = whole.first(min(_PIECE, samples), min(_PIECE, tested))
+        return self._seconds_on(piece, samples / len(piece.train), tested)
+
+    def _seconds_on(self, piece: Dataset, factor: float, tested: int) -> float:
+        """Return the CPU-seconds of an epoch: `factor` times the training samples of `piece`."""
+        short, times = self.shortened()
+        short.execute(piece)  # compiles
+        return _timed(lambda: short.execute(piece)) * times * factor
+
+
+class _OfPlan(_OnSamples):
+    """A run of a plan on its data set."""
+
+    plan: Plan
+
+    @property
+    def dataset(self) -> str:
+        """Name of the data set."""
+        return self.plan.dataset
+
+    def part(self, whole: Dataset) -> Dataset:
+        """Return the samples that the plan takes."""
+        return self.plan.data(whole)
 
 
 @dataclass(frozen=True)
@@ -125,7 +160,7 @@ class _Flat(Keyed):
 
 
 @dataclass(frozen=True)
-class Network(Keyed):
+class Network(_OfPlan):
     """A network that learns.
 
     Parameters
@@ -168,11 +203,6 @@ class Network(Keyed):
         demand_increasing(self.epochs)
 
     @property
-    def dataset(self) -> str:
-        """Name of the data set."""
-        return self.plan.dataset
-
-    @property
     def title(self) -> str:
         """For the name of the file."""
         couplings = self.plan.parameters.couplings
@@ -200,14 +230,45 @@ class Network(Keyed):
         self, data: Dataset, folder: Path | None = None, progress: EpochProgress = silent
     ) -> Metrics:
         """Train and measure; what is in `folder` of a killed run is not computed again."""
-        done, begun = _resumed(self, data, folder)
-        for epoch, state in _states(self, data, begun, folder):
+        done, begun = resumed(self, data, folder)
+        for epoch, state in states_of(self, data, begun, folder):
             if epoch in self.epochs and epoch not in done:
                 done[epoch] = self._measured(state, data, epoch)
                 if folder is not None:
-                    _save_metrics(folder, self.key, done)
+                    save_metrics(folder, self.key, done)
             progress(epoch)
         return {epoch: done[epoch] for epoch in self.epochs}
+
+    def shortened(self) -> tuple[Keyed, float]:
+        """Return one epoch."""
+        return replace(self, epochs=(1,)), 1.0
+
+    def _seconds_on(self, piece: Dataset, factor: float, tested: int) -> float:
+        """Return the time of an epoch, and the share in it of start, inference and metrics."""
+        from rmsim.learning.protocol import infer, learning_of, run_epochs
+
+        parameters = self.plan.parameters
+        begun = time.process_time()
+        state = initial_state(self, piece)
+        start = time.process_time() - begun
+        inputs, labels = piece.train.tensors(state.dtype)
+        learn = learning_of(parameters, inputs, labels, 0)
+        infer(parameters, state, inputs)  # compiles
+        inference = _timed(lambda: infer(parameters, state, inputs)) / len(piece.train)
+        again = 70_000 if self.probe or self.offline else 0
+        inputs_seen = 2 * tested + 2 * self.watched + again
+        if self.survey is not None:
+            # Inputs along the paths, each followed to its attractor: some three times as long.
+            paths = self.survey["pairs"] * self.survey["steps"] * (self.survey["resamples"] + 1)
+            inputs_seen += 3 * (paths + len(self.survey["noises"]) * self.survey["patterns"])
+        metrics = inference * inputs_seen * len(self.epochs)
+        if self.epochs[-1] == 0:
+            return start + metrics
+        for _ in run_epochs(learn, state, 0, 1):  # compiles
+            pass
+        # A probe has as many epochs as the network; a product of a batch with 10 outputs is cheap.
+        epoch = factor * _timed(lambda: list(run_epochs(learn, state, 0, 1)))
+        return epoch + metrics / self.epochs[-1]
 
     def _measured(self, state: State, data: Dataset, epoch: int) -> dict[str, Any]:
         from rmsim.learning.protocol import measure, predict
@@ -284,7 +345,7 @@ class Network(Keyed):
 
 
 @dataclass(frozen=True)
-class Perceptron(_Flat):
+class Perceptron(_Flat, _OnSamples):
     """The binarised perceptron with two hidden layers of `width`, by straight-through gradients."""
 
     dataset: str
@@ -325,9 +386,13 @@ class Perceptron(_Flat):
         fit_mlp(train, test, parameters, self.seed, after_epoch=measured)
         return metrics
 
+    def shortened(self) -> tuple[Keyed, float]:
+        """Return one epoch."""
+        return replace(self, seed=0, epochs=(1,)), 1.0
+
 
 @dataclass(frozen=True)
-class Frozen(Keyed):
+class Frozen(_OfPlan):
     """A network of which only the readout learns, by the perceptron rule; features once."""
 
     plan: Plan
@@ -340,11 +405,6 @@ class Frozen(Keyed):
         learning = self.plan.parameters
         if learning.j.eta or learning.w_in.eta or learning.w_back.eta:
             raise InvalidInputError("plan", self.plan.preset, "a network with frozen features")
-
-    @property
-    def dataset(self) -> str:
-        """Name of the data set."""
-        return self.plan.dataset
 
     @property
     def title(self) -> str:
@@ -383,9 +443,13 @@ class Frozen(Keyed):
         fit_perceptron(train, test, rule, self.plan.seed, after_epoch=measured)
         return metrics
 
+    def shortened(self) -> tuple[Keyed, float]:
+        """Return one epoch."""
+        return replace(self, epochs=(1,)), 1.0
+
 
 @dataclass(frozen=True)
-class Linear(_Flat):
+class Linear(_Flat, _OnSamples):
     """A softmax classifier on the inputs themselves."""
 
     dataset: str
@@ -418,9 +482,13 @@ class Linear(_Flat):
         right = pack(_correct(fit.readout.outputs, test))
         return {self.epochs[-1]: {"test_correct": right, "train_accuracy": fit.train.accuracy}}
 
+    def shortened(self) -> tuple[Keyed, float]:
+        """Return one epoch."""
+        return replace(self, seed=0, epochs=(1,)), 1.0
+
 
 @dataclass(frozen=True)
-class Classes(Keyed):
+class Classes(_OnSamples):
     """The training samples of each class of a data set, counted."""
 
     dataset: str
@@ -444,6 +512,10 @@ class Classes(Keyed):
         """Count."""
         progress(0)
         return {0: {"classes": np.bincount(data.train.labels, minlength=data.classes).tolist()}}
+
+    def shortened(self) -> tuple[Keyed, float]:
+        """Return the run itself."""
+        return self, 1.0
 
 
 @dataclass(frozen=True)
@@ -487,6 +559,10 @@ class Search(_Flat):
         reached = result.status.numpy() == int(Status.FIXED_POINT)
         progress(0)
         return {0: {"reached": pack(reached), "sweeps": result.iterations.numpy().tolist()}}
+
+    def shortened(self) -> tuple[Keyed, float]:
+        """Return two of the networks."""
+        return replace(self, samples=2), self.samples / 2
 
 
 @dataclass(frozen=True)
@@ -555,6 +631,10 @@ class Cluster(_Flat):
         progress(0)
         return {0: {"pairs": rows, "typical": [single_flips(one) for one in planted]}}
 
+    def shortened(self) -> tuple[Keyed, float]:
+        """Return two of the networks."""
+        return replace(self, samples=2), self.samples / 2
+
 
 @dataclass(frozen=True)
 class Association(_Flat):
@@ -601,6 +681,10 @@ class Association(_Flat):
             row[f"overlap_{name}"] = np.round(values, _DECIMALS).tolist()
         return {0: row}
 
+    def shortened(self) -> tuple[Keyed, float]:
+        """Return some epochs: trials beyond P_max learn to the end, below it they stop sooner."""
+        return replace(self, max_epochs=_FEW_EPOCHS), self.max_epochs / _FEW_EPOCHS
+
 
 Run = Network | Perceptron | Frozen | Linear | Classes | Search | Cluster | Association
 
@@ -638,6 +722,13 @@ def _inputs(data: Dataset) -> tuple[Features, Features]:
     return train, test
 
 
+def _timed(work: Callable[[], object]) -> float:
+    """Return the CPU-seconds of `work`."""
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun
+
+
 def _correct(outputs: Callable[[Any], Any], features: Features) -> Bits:
     """Return which samples are classified correctly."""
     import torch
@@ -647,101 +738,6 @@ def _correct(outputs: Callable[[Any], Any], features: Features) -> Bits:
             (outputs(values).argmax(1) == labels).numpy() for values, labels in features.parts()
         ]
     return np.concatenate(parts)
-
-
-# Networks that are killed go on from a checkpoint.
-
-#: Seconds of a core between two checkpoints.
-_BETWEEN = 60.0
-
-
-def _states(
-    run: Network, data: Dataset, begun: tuple[int, State], folder: Path | None
-) -> Iterator[tuple[int, State]]:
-    """Give the weights after each epoch, those begun with included; store some."""
-    import time
-
-    from rmsim.learning.protocol import learning_of, run_epochs
-    from rmsim.learning.run_folder import Checkpoint, save_checkpoint
-
-    first, state = begun
-    yield first, state
-    samples = data.train.tensors(state.dtype)
-    learn = learning_of(run.plan.parameters, *samples, run.plan.seed)
-    saved = time.process_time()
-    for epoch in run_epochs(learn, state, first, run.epochs[-1]):
-        yield epoch.number, epoch.state
-        due = epoch.number in run.epochs
-        if folder is not None and (due or time.process_time() - saved > _BETWEEN):
-            checkpoint = Checkpoint(run.plan, data.checksum, epoch.number, epoch.state)
-            save_checkpoint(folder / "checkpoint.npz", checkpoint)
-            saved = time.process_time()
-
-
-def _resumed(run: Network, data: Dataset, folder: Path | None) -> tuple[Metrics, tuple[int, State]]:
-    """Return what is measured already, and the last weights; the initialisation if there are none.
-
-    A checkpoint is stored after the metrics of its epoch: none is missing.
-    """
-    from rmsim.learning.run_folder import load_checkpoint
-
-    if folder is not None and (folder / "checkpoint.npz").exists():
-        try:
-            checkpoint = load_checkpoint(folder / "checkpoint.npz")
-            metrics = _load_metrics(folder, run.key)
-        except (FileNotFoundError, UnreadableDataError):
-            metrics = {}
-        else:
-            due = [epoch for epoch in run.epochs if epoch <= checkpoint.epoch]
-            same = checkpoint.plan == run.plan and checkpoint.data == data.checksum
-            if same and all(epoch in metrics for epoch in due):
-                return metrics, (checkpoint.epoch, checkpoint.state)
-    return {}, (0, initial_state(run, data))
-
-
-def initial_state(run: Network, data: Dataset) -> State:
-    """Return the weights before training, with the topology of `run`."""
-    import torch
-
-    from rmsim.learning.state import Wiring, initialise
-    from rmsim.tensors import choose_dtype
-
-    plan, wiring = run.plan, None
-    if run.blocks:
-        layer = torch.arange(plan.parameters.neurons) * run.blocks // plan.parameters.neurons
-        near = (layer[:, None] - layer[None, :]).abs() <= 1
-        first, last = layer == 0, layer == run.blocks - 1
-        wiring = Wiring(near.fill_diagonal_(False), first, last, last)
-    return initialise(
-        plan.parameters,
-        data.width,
-        data.classes,
-        plan.seed,
-        wiring=wiring,
-        dtype=choose_dtype(plan.dtype),
-    )
-
-
-def _save_metrics(folder: Path, key: str, metrics: Metrics) -> None:
-    content = {"key": key, STORED_METRICS: as_json(metrics)}
-    RunStore(folder).save(f"{STORED_METRICS}.json", content)
-
-
-def _load_metrics(folder: Path, key: str) -> Metrics:
-    held = RunStore(folder).load(f"{STORED_METRICS}.json")
-    if held.get("key") != key:
-        raise UnreadableDataError(f"{folder} is of another run")
-    return from_json(held[STORED_METRICS])
-
-
-def as_json(metrics: Metrics) -> dict[str, Any]:
-    """Return metrics with their epochs as text."""
-    return {str(epoch): row for epoch, row in metrics.items()}
-
-
-def from_json(stored: Mapping[str, Any]) -> Metrics:
-    """Return what :func:`as_json` made."""
-    return {int(epoch): dict(row) for epoch, row in stored.items()}
 
 
 def perform(run: Run, folder: Path | None = None) -> tuple[str, Metrics, float]:
@@ -771,7 +767,7 @@ def data_of(run: Run) -> Any:
     if not run.dataset:
         return None
     whole = load(run.dataset, download=False)
-    return run.plan.data(whole) if isinstance(run, Network | Frozen) else whole
+    return run.part(whole)
 
 
 def _spent(folder: Path | None) -> float:

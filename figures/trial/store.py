@@ -3,22 +3,44 @@
 A file is written whole or not at all, ends with a checksum, and is refused if it was cut off or
 altered, if its name is not that of what it says it holds, or if another version of the training
 made it. Weights are not stored: :func:`figures.trial.runner.verify` trains again and compares.
+A network that is killed while it learns leaves a checkpoint and its metrics, and resumes there.
 """
 
 from __future__ import annotations
 
+import base64
 import platform
-from collections.abc import Mapping
+import time
+import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from figures.engine.figure import ROOT
-from figures.trial.runs import STORED_METRICS, VERSION, Metrics, Run, as_json, from_json
 from rmtheory.base.errors import UnreadableDataError
 from rmtheory.runtime.provenance import attributes, parameters_hash
 from rmtheory.runtime.run_store import RunStore
 from rmtheory.runtime.untrusted import MALFORMED
+
+if TYPE_CHECKING:
+    from figures.trial.runs import Network, Run
+    from rmsim.data.dataset import Dataset
+    from rmsim.learning.state import State
+
+#: To be raised when training gives other numbers, beyond rounding: stored results are refused then.
+VERSION = 1
+
+Bits = NDArray[np.bool_]
+
+#: Epoch -> what is measured then, as JSON values.
+Metrics = dict[int, dict[str, Any]]
+
+#: Key of the metrics in stored results, and name of the file of a killed run: that of 0.2.
+STORED_METRICS = "looks"
 
 #: Where the results of the repository are.
 TRAINED = ROOT / "figures" / "data" / "trained"
@@ -28,6 +50,43 @@ _DIGITS = 10
 
 #: What stored results record of where they were made.
 _PROVENANCE = ("git_commit", "git_dirty", "versions", "python", "date")
+
+
+def pack(correct: Bits) -> dict[str, Any]:
+    """Return bits as JSON values.
+
+    Examples
+    --------
+    >>> unpack(pack(np.array([True, False, True]))).tolist()
+    [True, False, True]
+    """
+    packed = zlib.compress(np.packbits(correct).tobytes(), 9)
+    return {"count": len(correct), "bits": base64.b64encode(packed).decode()}
+
+
+def unpack(stored: Mapping[str, Any]) -> Bits:
+    """Return the bits that :func:`pack` wrote."""
+    try:
+        count = int(stored["count"])
+        unpacker = zlib.decompressobj()
+        size = -(-count // 8)
+        raw = unpacker.decompress(base64.b64decode(stored["bits"], validate=True), size + 1)
+        bits = np.unpackbits(np.frombuffer(raw, np.uint8), count=count)
+    except (KeyError, TypeError, ValueError, zlib.error) as problem:
+        raise UnreadableDataError(f"not the bits of a run: {problem}") from None
+    if len(raw) != size:
+        raise UnreadableDataError(f"{len(raw)} bytes do not hold {count} bits")
+    return bits.astype(bool)
+
+
+def as_json(metrics: Metrics) -> dict[str, Any]:
+    """Return metrics with their epochs as text."""
+    return {str(epoch): row for epoch, row in metrics.items()}
+
+
+def from_json(stored: Mapping[str, Any]) -> Metrics:
+    """Return what :func:`as_json` made."""
+    return {int(epoch): dict(row) for epoch, row in stored.items()}
 
 
 @dataclass(frozen=True)
@@ -183,3 +242,87 @@ def machine() -> dict[str, str]:
     except (OSError, StopIteration):
         pass  # other systems
     return {"machine": name, "threads": str(torch.get_num_threads()), "device": "cpu"}
+
+
+# Networks that are killed go on from a checkpoint.
+
+#: Seconds of a core between two checkpoints.
+_BETWEEN = 60.0
+
+
+def states_of(
+    run: Network, data: Dataset, begun: tuple[int, State], folder: Path | None
+) -> Iterator[tuple[int, State]]:
+    """Give the weights after each epoch, those begun with included; store some."""
+    from rmsim.learning.protocol import learning_of, run_epochs
+    from rmsim.learning.run_folder import Checkpoint, save_checkpoint
+
+    first, state = begun
+    yield first, state
+    samples = data.train.tensors(state.dtype)
+    learn = learning_of(run.plan.parameters, *samples, run.plan.seed)
+    saved = time.process_time()
+    for epoch in run_epochs(learn, state, first, run.epochs[-1]):
+        yield epoch.number, epoch.state
+        due = epoch.number in run.epochs
+        if folder is not None and (due or time.process_time() - saved > _BETWEEN):
+            checkpoint = Checkpoint(run.plan, data.checksum, epoch.number, epoch.state)
+            save_checkpoint(folder / "checkpoint.npz", checkpoint)
+            saved = time.process_time()
+
+
+def resumed(run: Network, data: Dataset, folder: Path | None) -> tuple[Metrics, tuple[int, State]]:
+    """Return what is measured already, and the last weights; the initialisation if there are none.
+
+    A checkpoint is stored after the metrics of its epoch: none is missing.
+    """
+    from rmsim.learning.run_folder import load_checkpoint
+
+    if folder is not None and (folder / "checkpoint.npz").exists():
+        try:
+            checkpoint = load_checkpoint(folder / "checkpoint.npz")
+            metrics = _load_metrics(folder, run.key)
+        except (FileNotFoundError, UnreadableDataError):
+            metrics = {}
+        else:
+            due = [epoch for epoch in run.epochs if epoch <= checkpoint.epoch]
+            same = checkpoint.plan == run.plan and checkpoint.data == data.checksum
+            if same and all(epoch in metrics for epoch in due):
+                return metrics, (checkpoint.epoch, checkpoint.state)
+    return {}, (0, initial_state(run, data))
+
+
+def initial_state(run: Network, data: Dataset) -> State:
+    """Return the weights before training, with the topology of `run`."""
+    import torch
+
+    from rmsim.learning.state import Wiring, initialise
+    from rmsim.tensors import choose_dtype
+
+    plan, wiring = run.plan, None
+    if run.blocks:
+        layer = torch.arange(plan.parameters.neurons) * run.blocks // plan.parameters.neurons
+        near = (layer[:, None] - layer[None, :]).abs() <= 1
+        first, last = layer == 0, layer == run.blocks - 1
+        wiring = Wiring(near.fill_diagonal_(False), first, last, last)
+    return initialise(
+        plan.parameters,
+        data.width,
+        data.classes,
+        plan.seed,
+        wiring=wiring,
+        dtype=choose_dtype(plan.dtype),
+    )
+
+
+def save_metrics(folder: Path, key: str, metrics: Metrics) -> None:
+    """Store the metrics of a run that is not at its end."""
+    content = {"key": key, STORED_METRICS: as_json(metrics)}
+    RunStore(folder).save(f"{STORED_METRICS}.json", content)
+
+
+def _load_metrics(folder: Path, key: str) -> Metrics:
+    held = RunStore(folder).load(f"{STORED_METRICS}.json")
+    if held.get("key") != key:
+        raise UnreadableDataError(f"{folder} is of another run")
+    return from_json(held[STORED_METRICS])

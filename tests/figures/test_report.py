@@ -34,14 +34,15 @@ from figures.engine import figure as engine
 from figures.engine.figure import Context, Failure, Figure, Scale, failures, store_failure
 from figures.paper.registry import FIGURES
 from figures.report import Results, Run, State, gather, publishing, write
-from figures.report.markdown import claims_table, sections_table
 from figures.report.publishing import (
     PAGE,
     README,
     RESULTS,
     VERDICTS,
+    claims_table,
     published,
     reproduce_page,
+    sections_table,
     with_headline,
 )
 from figures.trial.evidence import Stored

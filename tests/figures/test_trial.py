@@ -16,7 +16,7 @@ from figures.claims import CLAIMS, Claim, Grant, Judged, Relation, Verdict, judg
 from figures.claims.claim import STORED, At, Imagewise, Minus, difference
 from figures.cli import run as figures
 from figures.trial import designs
-from figures.trial.evidence import TRIED, Stored, Table, student
+from figures.trial.evidence import TRIED, Stored
 from figures.trial.runner import Costs, Trial, all_runs, checked_hours, compare
 from figures.trial.runs import (
     Frozen,
@@ -24,13 +24,11 @@ from figures.trial.runs import (
     Network,
     Perceptron,
     Run,
-    initial_state,
     merged,
-    pack,
     perform,
-    unpack,
 )
-from figures.trial.store import Result, Store
+from figures.trial.store import Result, Store, initial_state, pack, unpack
+from figures.trial.tables import Table, student
 from rmsim.data import load
 from rmsim.learning.run_folder import Plan
 from rmsim.search.reinforced import Schedule
