@@ -24,6 +24,7 @@ from figures.engine.plotting import (
     shades,
 )
 from figures.paper.local_entropies import Values, smooth
+from figures.paper.shipped import path_of
 from rmtheory.base.chain import Chain
 from rmtheory.local_entropies.diagram import BoundaryPoint, Request, boundary_point
 from rmtheory.local_entropies.points import ystar
@@ -31,6 +32,7 @@ from rmtheory.local_entropies.solve import CurveTracker, functional
 from rmtheory.local_entropies.thresholds import critical_coupling
 from rmtheory.runtime.processes import in_order
 from rmtheory.runtime.provenance import parameters_hash
+from rmtheory.runtime.untrusted import read_json
 
 #: One piece of work: what it is, the number of layers as text, and its numbers.
 Work = tuple[str, str, dict[str, Any]]
@@ -205,23 +207,49 @@ def _diagram(axis: Axes, data: xr.Dataset) -> None:
     core = float(data["jd"].isel(boundary=0, ray=0))
     axis.axvline(core, color="0.55", linestyle=":", label="1")
     for colour, depth in zip(shades("viridis", len(depths)), depths, strict=True):
-        line = data.sel(boundary=depth)
-        axis.plot(*between(line["jd"].values, line["lam"].values), color=colour)
+        own, stored = data.sel(boundary=depth), stored_boundary(depth)
+        # What is stored has narrower brackets: the line goes through it, if there is any.
+        jd, lam = (stored[0], stored[1]) if stored.size else (own["jd"], own["lam"])
+        axis.plot(*between(np.asarray(jd), np.asarray(lam)), color=colour)
+        if stored.size:
+            jd, lam, jd_error, lam_error = stored
+            bars = {"xerr": jd_error, "yerr": lam_error, "label": number(depth)}
+            axis.errorbar(jd, lam, fmt=".", color=colour, clip_on=False, **bars)
         axis.errorbar(
-            line["jd"],
-            line["lam"],
-            xerr=line["jd_error"],
-            yerr=line["lam_error"],
+            own["jd"],
+            own["lam"],
+            xerr=own["jd_error"],
+            yerr=own["lam_error"],
+            fmt="o",
             color=colour,
-            marker=".",
-            linestyle="none",
-            label=number(depth),
+            markersize=5,
+            markerfacecolor="white" if stored.size else colour,
+            zorder=1.5,
+            label=None if stored.size else number(depth),
             clip_on=False,
         )
     axis.set_xlim(0, 0.09)
     axis.set_ylim(0, 0.52)
     label_axes(axis, r"self-coupling $J_D$", r"coupling between layers $\lambda$")
     axis.legend(title="layers", loc="lower left", handlelength=1.2)
+
+
+def stored_boundary(layers: float) -> Values:
+    """Return J_D, lambda and their errors on the boundary, by growing lambda; none if not stored.
+
+    Examples
+    --------
+    >>> jd, lam, _, _ = stored_boundary(3)
+    >>> len(jd) > 5, bool(np.all(np.diff(jd) < 0) and np.all(np.diff(lam) > 0))
+    (True, True)
+    """
+    names = ("jd", "lam", "jd_error", "lam_error")
+    rows = [
+        [row[name] for name in names]
+        for row in read_json(path_of("phase_diagram_complete"))["boundary"]
+        if float(row["layers"]) == layers and row["kind"] == "rm"
+    ]
+    return np.array(sorted(rows, key=lambda row: float(row[1]))).T
 
 
 def between(jd: Values, lam: Values) -> tuple[Values, Values]:
@@ -278,10 +306,12 @@ FIGURE = Figure(
     title="Beyond two layers: phase diagram, S_I*(d) and λ_c against depth",
     caption=(
         "Chains of 1 to infinitely many layers. (a) Boundary of the representation manifold: to "
-        "its upper right S_I*(d) increases with d. Markers are computed, lines a monotone "
-        "interpolation of J_D in λ² through them. (b) Internal entropy at fixed couplings, "
-        "which becomes monotone as layers are added. (c) Critical coupling at J_D = 0 against 1/L, "
-        "with its infinite limit. Error bars are the brackets and are smaller than the markers."
+        "its upper right S_I*(d) increases with d. Dots are stored critical couplings (rmtheory "
+        "critical), open circles points on rays that this figure computes with wider brackets, "
+        "lines a monotone interpolation of J_D in λ² through the dots. (b) Internal entropy at "
+        "fixed couplings, which becomes monotone as layers are added. (c) Critical coupling at "
+        "J_D = 0 against 1/L, with its infinite limit. Error bars are the brackets and are "
+        "smaller than the markers."
     ),
     parameters={
         # Rays further apart are not neighbours of each other: two close ones instead.

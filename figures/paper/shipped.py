@@ -208,6 +208,19 @@ def stops(n: int, jd: list[float], samples: int, caps: list[int], seed: int) -> 
     return {"stopped": rows}
 
 
+def two_layers_at(
+    lam: float, kappa: float, n: int, train_samples: int, test_samples: int, seeds: list[int]
+) -> dict[str, Any]:
+    """Test accuracy of two layers without self-coupling, at a margin of its own; 1 and 3 epochs."""
+    from rmsim.studies.trained_networks import pair_settings, trained
+
+    settings = {**pair_settings(0.0, lam), "kappa_j": kappa, "kappa_in": kappa}
+    data = {"train_samples": train_samples, "test_samples": test_samples}
+    point = {"preset": "role-of-jd", "n": n, "looks": [1, 3], "watched": 200, **settings, **data}
+    rows = [np.asarray(trained(point, seed)["test_accuracy"]).tolist() for seed in seeds]
+    return {"epochs": point["looks"], "test_accuracy": [_numbers(row) for row in rows]}
+
+
 def _numbers(values: Any, digits: int = 6) -> list[float]:
     return [float(f"{x:.{digits}g}") for x in np.atleast_1d(values)]
 
@@ -255,6 +268,21 @@ def _stop_pieces() -> list[Piece]:
     ]
 
 
+#: Couplings at which the two margins of :func:`two_layers_at` are compared.
+MARGIN_LAM = (0.0, 0.5, 1.0, 2.0, 3.0, 5.0)
+
+
+def _margin_pieces() -> list[Piece]:
+    """The margin of the figure of the duality, 0.9 + lambda, and one that does not grow."""
+    few = {"n": 200, "train_samples": 12_000, "test_samples": 4000, "seeds": [0, 1, 2]}
+    pairs = [(lam, round(0.9 + lam, 6)) for lam in MARGIN_LAM]
+    pairs += [(lam, 0.9) for lam in MARGIN_LAM[1:]] + [(0.0, 1.9)]
+    return [
+        Piece(f"lam={lam:g} kappa={kappa:g}", two_layers_at, {"lam": lam, "kappa": kappa, **few})
+        for lam, kappa in pairs
+    ]
+
+
 def _chain_points() -> list[Piece]:
     """Freezing of chains, on lines of constant lambda or J_D."""
     # In the order in which they say most: those computed so far are drawn.
@@ -284,6 +312,7 @@ TABLES: dict[str, list[Piece]] = {
     "mean_field_networks": _network_pieces(),
     "chance_stops": _stop_pieces(),
     "freezing_points": _chain_points(),
+    "duality_margins": _margin_pieces(),
 }
 
 

@@ -441,7 +441,7 @@ def _values(value: torch.Tensor) -> float | list[float] | None:
 
 _LOCAL_ENTROPY_MEANING = {
     "distances": "d, share of neurons that differ from the reference point",
-    "entropies": "S(d) per neuron there by TAP (none: the curve does not reach d)",
+    "entropies": "S(d) per neuron there by TAP, ± interpolation (none: the curve does not reach d)",
     "mutual_distances": "between two of the fixed points at d: the d of theory's S_I*(d)",
     "theory_typical": "S of theory around a typical fixed point, at these mutual distances",
     "theory_densest": "S_I* of theory, the densest regions, at these mutual distances",

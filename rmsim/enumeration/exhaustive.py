@@ -14,11 +14,12 @@ stay within float32.
 
 from __future__ import annotations
 
+import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -49,8 +50,13 @@ from rmsim.enumeration.overlaps import (
 from rmsim.network import Network
 from rmsim.tensors import Numbers, checked_seed, choose_device
 from rmtheory.base import checks
-from rmtheory.base.errors import InvalidInputError
+from rmtheory.base.chain import Chain
+from rmtheory.base.errors import InvalidInputError, UnreadableDataError
 from rmtheory.runtime.processes import as_finished
+from rmtheory.runtime.untrusted import MALFORMED, parse_json
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Method = Literal["branch-and-bound", "dense"]
 
@@ -372,6 +378,67 @@ class SampleCounts:
     nodes: int
     near_ties: int
     search_time: float
+
+    def to_xarray(self) -> xr.Dataset:
+        """Return the counts as a data set over sample, with pairs over distance if there are any.
+
+        Examples
+        --------
+        >>> import rmsim as rs
+        >>> drawn = rs.enumerate_samples(rs.Network(10, rs.Chain(1, jd=0.5)), 3, seed=0)
+        >>> again = SampleCounts.from_xarray(drawn.to_xarray())
+        >>> bool((again.counts == drawn.counts).all()), again.network == drawn.network
+        (True, True)
+        """
+        import xarray as xr  # here, because workers import this module and do without
+
+        values: dict[str, Any] = {
+            "counts": ("sample", self.counts, {"long_name": "fixed points"}),
+        }
+        if self.histograms is not None:
+            meaning = {"long_name": "ordered pairs of fixed points"}
+            values["histograms"] = (("sample", "distance"), self.histograms, meaning)
+        about = {"network": json.dumps(self.network.parameters()), "seed": self.seed}
+        about |= {name: getattr(self, name) for name in ("nodes", "near_ties", "search_time")}
+        return xr.Dataset(values, attrs=about)
+
+    @classmethod
+    def from_xarray(cls, data: xr.Dataset) -> SampleCounts:
+        """Return the counts that :meth:`to_xarray` made into a data set, also after a file.
+
+        Raises
+        ------
+        UnreadableDataError
+            If it is another data set: naming what is missing or does not fit.
+        """
+        try:
+            about = parse_json(data.attrs["network"])
+            chain = Chain(*(about[name] for name in ("layers", "jd")), **_lambdas(about))
+            network = Network(about["n"], chain, about["rho"], about["symmetric"])
+            pairs = data.get("histograms")
+            arrays: dict[str, tuple[xr.DataArray, tuple[str, ...]]] = {
+                "counts": (data["counts"], ("sample",))
+            }
+            if pairs is not None:
+                arrays["histograms"] = (pairs, ("sample", "distance"))
+            for name, (array, dims) in arrays.items():
+                if array.dims != dims:
+                    raise ValueError(f"{name} are over {', '.join(map(str, array.dims))}")
+                if array.dtype.kind not in "iu" or bool((array < 0).any()):
+                    raise ValueError(f"{name} have entries that are not counts")
+            return cls(
+                *(network, int(data.attrs["seed"]), data["counts"].values),
+                None if pairs is None else pairs.values,
+                *(int(data.attrs["nodes"]), int(data.attrs["near_ties"])),
+                float(data.attrs["search_time"]),
+            )
+        except (*MALFORMED, InvalidInputError) as problem:
+            raise UnreadableDataError(f"the data set is not sample counts: {problem}") from None
+
+
+def _lambdas(about: Mapping[str, Any]) -> dict[str, float]:
+    names = ("lam_left", "lam_right")
+    return {name: about[name] for name in names} if about["layers"] > 1 else {}
 
 
 def expected_seconds(network: Network, samples: int = 1, seed: int = 0, jobs: int = 1) -> float:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import torch
 
@@ -55,7 +55,11 @@ from rmsim.tensors import (
     traced,
 )
 from rmtheory.base import checks
-from rmtheory.base.errors import InvalidInputError
+from rmtheory.base.errors import InvalidInputError, UnreadableDataError
+from rmtheory.runtime.untrusted import MALFORMED
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 #: Largest change of m and g that counts as none.
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
@@ -474,6 +478,81 @@ class Beliefs:
     def converged(self) -> torch.Tensor:
         """Return in which networks the equations are solved."""
         return (self.status == Status.CONVERGED) | (self.status == Status.PARAMAGNET)
+
+    def to_xarray(self) -> xr.Dataset:
+        """Return them as a data set over sample, layer and neuron, magnetisations `m` among it.
+
+        Examples
+        --------
+        >>> import rmsim as rs
+        >>> beliefs = rs.belief_propagation(rs.Network(50, rs.Chain(1, jd=1.0)), samples=2)
+        >>> dict(beliefs.to_xarray().m.sizes)
+        {'sample': 2, 'layer': 1, 'neuron': 50}
+        >>> again = Beliefs.from_xarray(beliefs.to_xarray())
+        >>> bool((again.m == beliefs.m).all())
+        True
+        """
+        import xarray as xr  # here, because workers import this module and do without
+
+        values = {
+            name: (dims, getattr(self, name).cpu().numpy(), {"long_name": meaning})
+            for name, (dims, meaning) in _BELIEFS.items()
+        }
+        for name, meaning in _MESSAGES.items():
+            tensor = getattr(self.messages, name).cpu().numpy()
+            values[name] = (("sample", "layer", "neuron"), tensor, {"long_name": meaning})
+        words = ", ".join(f"{int(status)} {status.label}" for status in Status)
+        values["status"][2]["flags"] = words
+        return xr.Dataset(values)
+
+    @classmethod
+    def from_xarray(cls, data: xr.Dataset) -> Beliefs:
+        """Return the beliefs that :meth:`to_xarray` made into a data set, also after a file.
+
+        Raises
+        ------
+        UnreadableDataError
+            If it is another data set: naming what is missing or does not fit.
+        """
+
+        def tensor(name: str, dims: tuple[str, ...]) -> torch.Tensor:
+            if data[name].dims != dims:
+                raise ValueError(f"{name} is over {', '.join(map(str, data[name].dims))}")
+            values = torch.tensor(data[name].values)
+            if not bool(torch.isfinite(values).all()):
+                raise ValueError(f"{name} has entries that are not finite")
+            return values
+
+        try:
+            own = {name: tensor(name, dims) for name, (dims, _) in _BELIEFS.items()}
+            for value in set(own["status"].tolist()):
+                Status(value)
+            sites = ("sample", "layer", "neuron")
+            read = {name: tensor(name, sites) for name in _MESSAGES if name != "m"}
+            return cls(**own, messages=Messages(**read))
+        except MALFORMED as problem:
+            raise UnreadableDataError(f"the data set is not beliefs: {problem}") from None
+
+
+_BELIEFS = {
+    "status": (("sample",), "how message passing ended"),
+    "iterations": (("sample",), "iterations made"),
+    "residual": (("sample",), "last change of the messages"),
+    "period": (("sample",), "period of a cycle of the messages, 0 for none"),
+    "free_entropy": (("sample",), "Phi (nat)"),
+    "entropy": (("sample",), "S = Phi - f m (nat)"),
+    "pair": (("sample", "bond"), "overlap of consecutive layers"),
+}
+
+_MESSAGES = {
+    "m": "magnetisations, tanh h",
+    "h": "half the log odds of the spins",
+    "c": "field on the spins from the other sites",
+    "g": "d log Z/d omega",
+    "omega": "mean of the Gaussian field",
+    "v": "variance of the Gaussian field",
+    "pull": "field on the spins from outside",
+}
 
 
 def check_independent(network: Network) -> None:

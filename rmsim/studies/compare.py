@@ -493,6 +493,8 @@ class TheoryEntropies:
     typical, typical_error : ndarray
         The same around a typical fixed point; nan where its curve does not reach, and for two
         layers or more.
+    densest_slope, typical_slope : ndarray
+        dS/dd of the two.
     """
 
     d: Array
@@ -500,6 +502,8 @@ class TheoryEntropies:
     densest_error: Array
     typical: Array
     typical_error: Array
+    densest_slope: Array
+    typical_slope: Array
 
 
 #: Fields from which the curve of typical fixed points is made.
@@ -531,17 +535,19 @@ def local_entropies(chain: Chain, distances: Sequence[float]) -> TheoryEntropies
     except CurveStoppedError as stopped:
         data = stopped.solved
     dense = data.reindex(d=d)
-    typical, error = np.full(d.size, np.nan), np.full(d.size, np.nan)
+    typical, error, slope = (np.full(d.size, np.nan) for _ in range(3))
     if chain.layers == 1:
         around = typical_neighbourhood(chain, _FIELDS)
         x, order = around.mutual[::-1], slice(None, None, -1)
         inside = (d >= x[0]) & (d <= x[-1])
-        typical[inside] = PchipInterpolator(x, around.entropy[order])(d[inside])
+        spline = PchipInterpolator(x, around.entropy[order])
+        typical[inside], slope[inside] = spline(d[inside]), spline(d[inside], 1)
         # The rule of integration, and what half of the fields give between.
         half = PchipInterpolator(x[::2], around.entropy[order][::2], extrapolate=True)(d[inside])
         error[inside] = np.abs(half - typical[inside]) + float(around.error.max())
     values = (dense["internal"].values, dense["internal_error"].values, typical, error)
-    return TheoryEntropies(d, *(np.asarray(x, float) for x in values))
+    slopes = (dense["slope"].values, slope)
+    return TheoryEntropies(d, *(np.asarray(x, float) for x in (*values, *slopes)))
 
 
 def log_mean_count(chain: Chain, n: int) -> float:

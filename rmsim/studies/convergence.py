@@ -76,7 +76,6 @@ def sweep_of(designs: Design | tuple[Design, ...], seed: int = 0) -> Sweep:
     grid = some[0].grid()
     for design in some[1:]:
         grid = grid | design.grid()
-    control = some[0].control
     return Sweep(
         "thresholds",
         _VERSION,
@@ -84,15 +83,51 @@ def sweep_of(designs: Design | tuple[Design, ...], seed: int = 0) -> Sweep:
         grid,
         seed,
         paired=("samples",),
-        cost=lambda point: _cost(point, control),
+        cost=_cost,
+        unit=1.0,
     )
 
 
-def _cost(point: dict[str, Any], control: Control) -> float:
-    """Bytes of couplings times sweeps, which fall steeply as the coupling grows."""
+def _cost(point: dict[str, Any]) -> float:
     first, _, last = point["samples"].partition(":")
-    size = float(point["layers"]) * float(point["rho"]) * float(point["n"]) ** 2
-    return size * (int(last) - int(first)) * math.exp(-5 * abs(float(point[control])))
+    return search_seconds(point | {"samples": int(last) - int(first)})
+
+
+#: Nanoseconds per coupling: to draw it, and of an iteration by method (one thread; 2 GHz).
+_DRAW, _ITERATION = 10.0, {"dynamics": 0.07, "rbp": 3.5, "likelihood": 6.0}
+
+
+def search_seconds(point: Mapping[str, Any]) -> float:
+    r"""Return about how many CPU-seconds a search in ``samples`` networks takes.
+
+    It is :math:`L \rho N^2` couplings times the nanoseconds to draw one and of its iterations:
+    for the dynamics those up to the cap below the J_D or lambda at which half of the networks
+    freeze, some 0.81 - 0.35 (200/N)^0.43, and 40 beyond it. Right within a factor of some three,
+    on a CPU.
+
+    Examples
+    --------
+    >>> point = {"n": 1000, "jd": 0.3, "samples": 100, "algorithm": "dynamics"}
+    >>> active, frozen = search_seconds(point), search_seconds(point | {"jd": 0.9})
+    >>> 2 < active < 20, 0.3 < frozen < 3
+    (True, True)
+    """
+    n, layers = float(point["n"]), float(point.get("layers", 1))
+    algorithm = str(point.get("algorithm", "dynamics"))
+    cap = float(point.get("max_sweeps") or point.get("max_iterations") or 1000)
+    if algorithm == "dynamics":
+        couplings = [float(point.get(name) or 0.0) for name in ("lam", "lam_left", "lam_right")]
+        support = abs(float(point["jd"])) + 0.75 * max(map(abs, couplings))
+        half = 0.81 - 0.35 * (200 / n) ** 0.43
+        solved = 1 / (1 + math.exp(min((half - support) / 0.03, 50.0)))
+        iterations = 40 * solved + cap * (1 - solved)
+    elif "dr" in point:
+        iterations = min(cap, 1 / float(point["dr"]))
+    else:
+        iterations = min(cap, 300.0)
+    of_one = _ITERATION.get(algorithm, 5.0)
+    couplings_drawn = layers * float(point.get("rho", 1.0)) * n**2 * float(point["samples"])
+    return 1e-9 * couplings_drawn * (_DRAW + of_one * iterations) * float(point.get("starts", 1))
 
 
 # One point.

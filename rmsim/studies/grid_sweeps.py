@@ -26,6 +26,7 @@ from rmsim.dynamics.relaxation import relax, relaxation_summary
 from rmsim.learning.presets import MEASURED_AT, preset
 from rmsim.network import Network
 from rmsim.search.methods import find_fixed_point, method_named
+from rmsim.studies.convergence import search_seconds
 from rmsim.studies.trained_networks import over_replicas, plan_of, trained
 from rmsim.sweep.definition import Grid, Sweep
 from rmtheory.base import checks
@@ -58,6 +59,8 @@ class Kind:
         What it returns, each with NAME_error, and what that means; the first is drawn.
     check : callable
         Refuses a point that cannot be computed.
+    seconds : callable
+        About how many CPU-seconds a point takes.
     options : mapping
         Parameters of all points besides those of the network, with what they are by default.
     complete : callable
@@ -68,6 +71,7 @@ class Kind:
     compute: str
     measured: Mapping[str, str]
     check: Callable[[dict[str, Any]], object]
+    seconds: Callable[[dict[str, Any]], float]
     options: Mapping[str, Any]
     complete: Callable[[dict[str, Any]], dict[str, Any]] = dict
 
@@ -205,6 +209,29 @@ def _check_solve(point: dict[str, Any]) -> None:
     )
 
 
+#: Nanoseconds per coupling and sample, of one layer and of a chain; microseconds per sample.
+_LEARN, _LEARN_CHAIN, _SAMPLE = 0.15, 1.7, 5.0
+
+#: Samples of a data set of which no number is given: those of MNIST.
+_ALL_SAMPLES = 60_000
+
+
+def train_seconds(point: Mapping[str, Any]) -> float:
+    """Return about how many CPU-seconds it takes to train the network of a point.
+
+    Right within a factor of some three for compiled batches; sparse networks are counted as dense.
+
+    Examples
+    --------
+    >>> 5 < train_seconds({"n": 1000, "epochs": 1}) < 20
+    True
+    """
+    samples = float(point["epochs"]) * float(point.get("train_samples") or _ALL_SAMPLES)
+    layers = float(point.get("layers", 1))
+    each = _LEARN if layers == 1 else _LEARN_CHAIN
+    return samples * (1e-9 * each * layers * float(point["n"]) ** 2 + 1e-6 * _SAMPLE)
+
+
 _HERE = "rmsim.studies.grid_sweeps"
 
 KINDS = {
@@ -218,6 +245,7 @@ KINDS = {
             "symmetry": "symmetry level of J",
         },
         _check_train,
+        train_seconds,
         dict.fromkeys(("preset", "epochs", "dataset", "train_samples", "test_samples")),
         _complete_train,
     ),
@@ -229,6 +257,7 @@ KINDS = {
             "sweeps": "sweeps to it, on average",
         },
         _check_relax,
+        search_seconds,
         {"samples": 100},
     ),
     "solve": Kind(
@@ -239,6 +268,7 @@ KINDS = {
             "iterations": "iterations until then, on average",
         },
         _check_solve,
+        search_seconds,
         {"samples": 100, "algorithm": "rbp"},
     ),
 }
@@ -358,7 +388,7 @@ def sweep_of(
     for point in grid.points():
         if point["replica"] == 0:
             chosen.check(point)
-    return Sweep(f"sweep {kind}", 1, chosen.compute, grid, seed)
+    return Sweep(f"sweep {kind}", 1, chosen.compute, grid, seed, cost=chosen.seconds, unit=1.0)
 
 
 def _pair(text: str) -> tuple[str, str]:

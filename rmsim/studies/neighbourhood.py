@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,32 +149,39 @@ class Neighbourhood:
 
     def at(self, distances: Sequence[float]) -> dict[str, list[float | None]]:
         """Return S at distances from the reference point, and how far two of them are apart."""
-        return {
-            "distances": list(distances),
-            "entropies": [self.curve.at(d) for d in distances],
-            "mutual_distances": [self.curve.mutual_at(d) for d in distances],
-        }
+        pairs = [self.curve.with_error(d) for d in distances]
+        answer: dict[str, list[float | None]] = {"distances": list(distances)}
+        for k, name in enumerate(("entropies", "mutual_distances")):
+            for place, end in enumerate(("", "_error")):
+                answer[name + end] = [
+                    None if (x := pair[k]) is None else x[place] for pair in pairs
+                ]
+        return answer
 
     def against_theory(self, distances: Sequence[float]) -> dict[str, list[float | None]]:
         """Return S of theory for regions as wide as those at `distances` from the reference point.
 
         The reference point of theory is one of many in its region, so that its d is the distance
-        between two of them: the values belong to `mutual_distances` of :meth:`at`.
+        between two of them: the values belong to `mutual_distances` of :meth:`at`, whose errors
+        times the slope are part of theirs.
         """
         demand_drawn(self.network)
-        mutual = [self.curve.mutual_at(d) for d in distances]
-        wanted = sorted({x for x in mutual if x is not None and 0 < x < 0.5})
+        mutual = [self.curve.with_error(d)[1] for d in distances]
+        wanted = sorted({x for x, _ in filter(None, mutual) if 0 < x < 0.5})
         answer: dict[str, list[float | None]] = {}
         theory = local_entropies(self.network.chain, wanted) if wanted else None
         for name in ("densest", "typical"):
-            for key in (name, f"{name}_error"):
-                known = (
-                    {} if theory is None else dict(zip(wanted, getattr(theory, key), strict=True))
-                )
-                values = [known.get(x) if x is not None else None for x in mutual]
-                answer[f"theory_{key}"] = [
-                    None if x is None or np.isnan(x) else float(x) for x in values
-                ]
+            values, errors = [], []
+            for pair in mutual:
+                value = error = math.nan
+                if theory is not None and pair is not None and pair[0] in wanted:
+                    k = wanted.index(pair[0])
+                    value, slope = (getattr(theory, name + end)[k] for end in ("", "_slope"))
+                    error = getattr(theory, f"{name}_error")[k] + abs(slope) * pair[1]
+                known = math.isfinite(value)
+                values.append(float(value) if known else None)
+                errors.append(float(error) if known else None)
+            answer |= {f"theory_{name}": values, f"theory_{name}_error": errors}
         return answer
 
 

@@ -67,6 +67,9 @@ class Sweep:
         random numbers, so their difference is known better than either of them.
     cost : callable, optional
         Rough work of a point, in any unit: the longest are done first, and the time left follows.
+    unit : float, optional
+        CPU-seconds of a unit of `cost`, if they are known: a run begins with an estimate of its
+        time. Points that are stored say it better.
 
     Examples
     --------
@@ -86,6 +89,7 @@ class Sweep:
     seed: int = 0
     paired: tuple[str, ...] = ()
     cost: Callable[[dict[str, Any]], float] | None = field(default=None, compare=False)
+    unit: float | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         checks.integer("version", self.version, 0)

@@ -48,7 +48,7 @@ from rmsim.sweep.definition import (
 )
 from rmsim.sweep.directory import Directory
 from rmtheory.base.errors import InvalidInputError, RMError, UnreadableDataError
-from rmtheory.base.wording import counted
+from rmtheory.base.wording import counted, duration
 from rmtheory.runtime.processes import TaskResult, as_finished, available_cores
 from rmtheory.runtime.progress import counting
 from rmtheory.runtime.provenance import git_state, package_versions
@@ -123,6 +123,9 @@ def environment() -> dict[str, Any]:
 #: Pairs of the position of a task and its answer, in the order in which they are there.
 Answers = Iterator[tuple[int, Answer]]
 
+#: Seconds from which the time of a run is estimated before it starts.
+_WORTH_SAYING = 2.0
+
 #: Takes a sentence that the user should see.
 Note = Callable[[str], None]
 
@@ -137,6 +140,9 @@ class Backend(Protocol):
 
     def answers(self, tasks: Sequence[Task], note: Note) -> AbstractContextManager[Answers]:
         """Give the results of all `tasks`, begun in their order, each as soon as it is there."""
+
+    def at_once(self, tasks: Sequence[Task]) -> int | None:
+        """Return how many of the tasks are computed at a time; None if that is not known."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +165,10 @@ class Serial:
     def answers(self, tasks: Sequence[Task], note: Note) -> Iterator[Answers]:
         """Evaluate one task after the other."""
         yield ((index, evaluate(task)) for index, task in enumerate(placed(tasks, self.device)))
+
+    def at_once(self, tasks: Sequence[Task]) -> int:
+        """One."""
+        return 1
 
 
 @dataclass(frozen=True)
@@ -187,7 +197,7 @@ class Local:
         """Evaluate the tasks in processes."""
         work = placed(tasks, self.device)
         environments = environments_of(work)
-        jobs = self.jobs or len(environments) or available_cores()
+        jobs = self._jobs(len(environments))
         bundles, threads = [[index] for index in range(len(work))], 1
         if work and load_compute_of_many(work[0].compute) is not None:
             # Networks that learn side by side: in threads of one process, or on each GPU.
@@ -207,6 +217,14 @@ class Local:
                     bundles[outcome.index], _answers(outcome, bundles), strict=True
                 )
             )
+
+    def _jobs(self, gpus: int) -> int:
+        return self.jobs or gpus or available_cores()
+
+    def at_once(self, tasks: Sequence[Task]) -> int:
+        """Processes, or threads of networks that learn side by side, no more than tasks."""
+        gpus = len(environments_of(placed(tasks, self.device)))
+        return min(self._jobs(gpus), len(tasks))
 
 
 #: Points that a GPU computes together, if the computation can.
@@ -376,7 +394,7 @@ def _run(
 ) -> SweepReport:
     """Compute what is missing of `sweep` in a directory that is its own."""
     start, identity, tasks = time.perf_counter(), sweep.identity(), sweep.tasks()
-    missing, damaged = _missing(results, identity, tasks)
+    missing, damaged, spent = _missing(results, identity, tasks)
     for message in damaged:
         note(f"{message}; the point is computed again")
     if sweep.cost is not None:
@@ -391,6 +409,12 @@ def _run(
             done = kept + computed + len(failures)
             progress(SweepProgress(done, len(tasks), 1.0 - left / work))
 
+    expected = _expected(sweep, tasks, missing, spent)
+    if expected >= _WORTH_SAYING:
+        at_once = backend.at_once(missing)
+        where = "of CPU time" if at_once is None else "on a free machine"
+        seconds = duration(expected / (at_once or 1))
+        note(f"{counted(len(missing), 'point')} to compute, about {seconds} {where}")
     report_progress()
     if missing:
         with backend.answers(missing, note) as answers:
@@ -419,20 +443,31 @@ def _run(
     )
 
 
+def _expected(sweep: Sweep, tasks: Sequence[Task], missing: Sequence[Task], spent: float) -> float:
+    """Return the CPU-seconds of the points that are missing; 0 if nothing is known of them.
+
+    `spent` are those of the points that are stored, whose work is known as well.
+    """
+    left = sum(sweep.cost_of(task.point) for task in missing)
+    stored = sum(sweep.cost_of(task.point) for task in tasks) - left
+    unit = spent / stored if spent > 0 and stored > 0 else sweep.unit
+    return 0.0 if unit is None else unit * left
+
+
 def _missing(
     results: Directory, identity: dict[str, Any], tasks: list[Task]
-) -> tuple[list[Task], list[str]]:
-    """Return the tasks to be done, and what is wrong with files that are there."""
-    missing, damaged = [], []
+) -> tuple[list[Task], list[str], float]:
+    """Return the tasks to be done, what is wrong with files, CPU-seconds of the other tasks."""
+    missing, damaged, spent = [], [], 0.0
     for task in tasks:
         try:
-            results.load(task.key, identity)
+            spent += float(results.load(task.key, identity).provenance["cpu_time"])
         except FileNotFoundError:
             missing.append(task)
         except UnreadableDataError as problem:
             missing.append(task)
             damaged.append(str(problem))
-    return missing, damaged
+    return missing, damaged, spent
 
 
 def _say(sentence: str) -> None:
@@ -487,6 +522,9 @@ class Dask:
             _wait_for_workers(client, self.address, note)
             _compare_versions(client, note)
             yield self._stream(client, placed(tasks, self.device), note)
+
+    def at_once(self, tasks: Sequence[Task]) -> None:
+        """Not known: workers come and go."""
 
     def check(self) -> None:
         """Refuse an address where no scheduler answers, before anything is computed.

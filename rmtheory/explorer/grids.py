@@ -262,9 +262,6 @@ def _local(layers: int | str, jd: Axis, lam: Axis | None, d: Axis, checks: int) 
     return Grid("local", layers, (jd, *(() if lam is None else (lam,)), d), checks)
 
 
-_DEEP_JD = Axis("jd", chebyshev("jd", 0.02, 0.15, 4, "log").nodes[:3], "log")
-_DEEP_LAM = chebyshev("lam", 0.0, 0.3, 3, "even")
-_DEEP_D = chebyshev("d", 0.02, 0.25, 7, "log")
 _SWEEPS = Axis("t", tuple(float(t) for t in range(1, 41)), "given")
 _FLIPS_JD, _FLIPS_LAM = chebyshev("jd", 0.0, 1.2, 9), chebyshev("lam", 0.0, 1.2, 5, "even")
 _ANNEALED = (chebyshev("jd", 0.0, 1.2, 12), chebyshev("lam", 0.0, 1.2, 12, "even"))
@@ -285,7 +282,14 @@ GRIDS: tuple[Grid, ...] = (
         chebyshev("d", 0.01, 0.4, 12, "log"),
         40,
     ),
-    _local(3, _DEEP_JD, _DEEP_LAM, _DEEP_D, 5),
+    # Below d = 0.04 and beyond 0.25 y* is known too badly at large J_D.
+    _local(
+        3,
+        chebyshev("jd", 0.02, 0.6, 9, "log"),
+        chebyshev("lam", 0.0, 0.6, 4, "even"),
+        chebyshev("d", 0.04, 0.25, 5, "log"),
+        24,
+    ),
     Grid("flips", 3, (_FLIPS_JD, _FLIPS_LAM, _SWEEPS), 8),
 )
 
@@ -303,16 +307,7 @@ def _computed(
     """Return quantity -> values and errors, for one pair of couplings along `last`."""
     chain = _chain(grid, couplings)
     if grid.name == "local":
-        from rmtheory.local_entropies.curves import curve
-
-        data = curve(chain, last)
-        if "y_star_is_bound" in data and bool(data.y_star_is_bound.any()):
-            raise NotConvergedError(f"y* of {chain} is only bounded on the grid: make it smaller")
-        y, y_error = data.y_star.values, data.y_star_error.values
-        return {
-            "internal": [data.internal.values.tolist(), data.internal_error.values.tolist()],
-            "log_y_star": [np.log(y).tolist(), (y_error / y).tolist()],
-        }
+        return _local_entropies(chain, last)
     if grid.name == "flips":
         from rmtheory.dynamics.averages import mean_field
 
@@ -324,6 +319,25 @@ def _computed(
 
     estimate = entropy(chain)
     return {"entropy": [[float(estimate.value)], [float(estimate.error)]]}
+
+
+def _local_entropies(chain: Chain, distances: list[float]) -> dict[str, list[list[float]]]:
+    """Return S_I* and log y* with their errors along `distances`."""
+    import xarray as xr
+
+    from rmtheory.local_entropies.curves import curve
+
+    if chain.layers in (1, 2):
+        data = curve(chain, distances)
+    else:  # alone a point is cheaper: integer y, where a curve would follow the operator
+        data = xr.concat([curve(chain, [d]) for d in distances], "d", join="outer")
+    if "y_star_is_bound" in data and bool(data.y_star_is_bound.any()):
+        raise NotConvergedError(f"y* of {chain} is only bounded on the grid: make it smaller")
+    y, y_error = data.y_star.values, data.y_star_error.values
+    return {
+        "internal": [data.internal.values.tolist(), data.internal_error.values.tolist()],
+        "log_y_star": [np.log(y).tolist(), (y_error / y).tolist()],
+    }
 
 
 def _part(grid: Grid, name: str, couplings: Mapping[str, float], folder: Path) -> None:
@@ -452,24 +466,28 @@ def _digits(values: Floats, digits: int) -> Any:
 
 
 def read_tables(path: Path | None = None) -> dict[str, Any]:
-    """Read boundaries, freezing points and thresholds, by default those of the package.
+    """Read boundaries, freezing points and thresholds; what `path` lacks is that of the package.
 
     Raises
     ------
     InvalidInputError
         If the file does not have these tables.
     """
+    own: dict[str, Any] = load_grids()["tables"]
     if path is None:
-        stored: dict[str, Any] = load_grids()["tables"]
-        return stored
+        return own
     try:
         stored = read_json(path)
-        for table in TABLES:
+        given = [table for table in TABLES if table in stored]
+        if not given:
+            raise ValueError("it has none of them")
+        for table in given:
             for row in stored[table]:
                 {name: row[name] for name in ("layers", "jd", "jd_error", "lam", "lam_error")}
-        return {**{table: stored[table] for table in TABLES}, "provenance": stored["provenance"]}
+        said = {**own["provenance"], **stored["provenance"]}
+        return {**own, **{table: stored[table] for table in given}, "provenance": said}
     except (FileNotFoundError, UnreadableDataError, *MALFORMED) as problem:
-        allowed = f"a JSON file with the tables {', '.join(TABLES)} and provenance"
+        allowed = f"a JSON file with tables among {', '.join(TABLES)} and provenance"
         raise InvalidInputError("tables", str(path), f"{allowed} ({problem})") from None
 
 

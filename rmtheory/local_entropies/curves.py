@@ -36,6 +36,7 @@ from rmtheory.base.errors import (
     UnreadableDataError,
 )
 from rmtheory.base.estimate import Estimate, Tier
+from rmtheory.base.wording import counted, duration
 from rmtheory.local_entropies.dilute_gas import small_distance
 from rmtheory.local_entropies.functional import Refined, Scanned
 from rmtheory.local_entropies.points import YStar, distance, ystar
@@ -551,6 +552,12 @@ def curve_store(target: Path) -> RunStore:
     return RunStore(parts_of(target), STAMP, (STAMP, "point-*.json"), target)
 
 
+#: CPU-seconds of a point of a curve by depth, three for all beyond: right within a factor of three.
+_POINT_SECONDS = {1: 0.05, 2: 1.2, 3: 5.0}
+#: Seconds from which the time of a curve is estimated before it starts.
+_WORTH_SAYING = 2.0
+
+
 def stored_curve(
     request: CurveRequest,
     target: Path,
@@ -588,6 +595,12 @@ def stored_curve(
         done = finished_points(request, target)
         if done:
             tell(f"{len(done)} of {request.points} points are there already, in {store.path}")
+        left = request.points - len(done)
+        depth = 3.0 if math.isinf(request.chain.layers) else float(request.chain.layers)
+        expected = left * _POINT_SECONDS[min(int(depth), 3)]
+        if expected >= _WORTH_SAYING:
+            time_left = duration(expected)
+            tell(f"{counted(left, 'point')} to compute, about {time_left} on a free machine")
         if progress is not None:
             progress(len(done))
         try:

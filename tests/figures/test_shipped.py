@@ -1,5 +1,6 @@
 """The numbers in figures/data: what they say of theory and networks, and how they are computed."""
 
+import csv
 import json
 import math
 from pathlib import Path
@@ -184,3 +185,39 @@ def test_networks_of_a_small_piece() -> None:
         one = {key: np.array(value) for key, value in found[name].items()}
         error = np.hypot(one["networks_error"], one["theory_error"])
         assert np.all(abs(one["networks"] - one["theory"]) < 4.5 * error + 2 / 200), name
+
+
+def test_boundaries_are_the_critical_couplings_on_record() -> None:
+    """Every row is in a bracket of docs/_static/answered_critical.csv, or in one of one layer."""
+    file = Path(__file__).resolve().parents[2] / "docs" / "_static" / "answered_critical.csv"
+    with file.open(newline="") as text:
+        records = [row for row in csv.DictReader(text) if row["answer"] == "bracket"]
+    core = {row["kind"]: row for row in records if row["layers"] == "1"}
+    by_place = {
+        (row["layers"], row["kind"], row["coupling"], float(row["other"] or 0)): row
+        for row in records
+    }
+    rows = shipped_tables()["boundary"]
+    for row in rows:
+        coupling, other = ("jd", "lam") if row["lam_error"] == 0 else ("lam", "jd")
+        place = (str(row["layers"]), row["kind"], coupling, float(row[other]))
+        record = core[row["kind"]] if row["lam"] == 0 else by_place[place]
+        low, high = float(record["low"]), float(record["high"])
+        assert low <= row[coupling] <= high, row
+        assert row[f"{coupling}_error"] >= 0.45 * (high - low), row
+    # Enough for a smooth line at every depth.
+    for layers in (2, 3, "inf"):
+        assert sum(r["layers"] == layers and r["kind"] == "rm" for r in rows) >= 8
+
+
+def test_the_dip_of_the_duality_comes_with_the_margin() -> None:
+    """Without self-coupling, three epochs: a margin of 0.9 + lambda costs what 1.9 costs at 0."""
+    stored = json.loads((shipped.FOLDER / "duality_margins.json").read_text("utf-8"))
+    mean = {
+        key: float(np.mean([row[-1] for row in piece["result"]["test_accuracy"]]))
+        for key, piece in stored.items()
+    }
+    assert len(mean) == len(shipped.TABLES["duality_margins"])
+    assert mean["lam=1 kappa=1.9"] < 0.5 * mean["lam=0 kappa=0.9"]
+    assert abs(mean["lam=0 kappa=1.9"] - mean["lam=1 kappa=1.9"]) < 0.05
+    assert mean["lam=1 kappa=0.9"] > 0.9 * mean["lam=0 kappa=0.9"]

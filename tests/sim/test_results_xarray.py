@@ -10,6 +10,8 @@ import xarray as xr
 
 import rmsim as rs
 from rmsim.enumeration import FixedPoints
+from rmsim.enumeration.exhaustive import SampleCounts
+from rmsim.search.amp import Beliefs
 from rmsim.search.tap_entropy import LocalEntropy
 from rmtheory.base.errors import UnreadableDataError
 
@@ -72,7 +74,46 @@ def test_fixed_points_and_back(tmp_path: Path) -> None:
         assert np.array_equal(getattr(again, key), value), key
 
 
-@pytest.mark.parametrize("kind", [rs.SearchResult, LocalEntropy, FixedPoints])
+@pytest.mark.parametrize("chain", [rs.Chain(1, jd=1.0), rs.Chain(3, jd=0.5, lam=0.5)])
+def test_beliefs_and_back(chain: rs.Chain, tmp_path: Path) -> None:
+    beliefs = rs.belief_propagation(rs.Network(20, chain), samples=2)
+    data = beliefs.to_xarray()
+    again = Beliefs.from_xarray(stored(data, tmp_path))
+    for key, value in vars(beliefs).items():
+        pairs = vars(value) if key == "messages" else {key: value}
+        for name, tensor in pairs.items():
+            other = getattr(again.messages if key == "messages" else again, name)
+            assert other.dtype == tensor.dtype, name
+            assert torch.equal(other, tensor), name
+    for wrong, words in (
+        (data.assign(status=data.status + 90), "not a valid Status"),
+        (data.assign(h=data.h * np.nan), "h has entries that are not finite"),
+        (data.assign(pair=data.h), "pair is over sample, layer, neuron"),
+    ):
+        with pytest.raises(UnreadableDataError, match=words):
+            Beliefs.from_xarray(wrong)
+
+
+@pytest.mark.parametrize("histogram", [True, False])
+def test_counts_and_back(histogram: bool, tmp_path: Path) -> None:
+    network = rs.Network(5, rs.Chain(2, jd=0.5, lam_left=0.3, lam_right=0.6))
+    drawn = rs.enumerate_samples(network, 3, seed=4, histogram=histogram)
+    data = drawn.to_xarray()
+    again = SampleCounts.from_xarray(stored(data, tmp_path))
+    for key, value in vars(drawn).items():
+        assert np.array_equal(getattr(again, key), value), key
+    for wrong, words in (
+        (data.assign(counts=-1 * data.counts - 1), "counts have entries that are not counts"),
+        (data.assign(counts=("other", [1])), "counts are over other"),
+        (data.assign_attrs(network="{}"), "not sample counts: 'layers'"),
+    ):
+        with pytest.raises(UnreadableDataError, match=words):
+            SampleCounts.from_xarray(wrong)
+
+
+@pytest.mark.parametrize(
+    "kind", [rs.SearchResult, LocalEntropy, FixedPoints, Beliefs, SampleCounts]
+)
 def test_another_data_set(kind: Any) -> None:
     with pytest.raises(UnreadableDataError, match="the data set is not"):
         kind.from_xarray(xr.Dataset({"x": ("y", [1.0])}))
