@@ -112,7 +112,7 @@ def relax_command(
     from rmtheory.runtime.progress import counting
 
     started = time.perf_counter()
-    check_states(states, out)
+    check_states(states, out, couplings)
     network = make_network(
         n,
         model,
@@ -231,6 +231,7 @@ def enumerate_command(
     started = time.perf_counter()
     network = make_network(n, model, couplings=couplings)
     if couplings is not None:
+        check_states(states, out, couplings)
         _enumerate_given(network, samples, histogram, force, states, json, out)
         return
     if states is not None:
@@ -288,7 +289,6 @@ def _enumerate_given(
     from rmtheory.runtime.progress import counting
 
     started = time.perf_counter()
-    check_states(states, out)
     _samples(samples, 1, Path())
     if histogram:
         raise InvalidInputError("histogram", True, "absent with --couplings: use --states")
@@ -391,7 +391,7 @@ def solve_command(
 
     started = time.perf_counter()
     method_named(algorithm, "algorithm")
-    check_states(states, out)
+    check_states(states, out, couplings)
     network = make_network(n, model, couplings=couplings)
     chain = network.chain
     kind = choose_dtype(dtype)
@@ -509,7 +509,7 @@ def local_entropy_command(
     from rmsim.tensors import checked_seed, choose_device
 
     started = time.perf_counter()
-    check_states(states, out)
+    check_states(states, out, couplings)
     if plot and (out is None or out.suffix == ".png"):
         raise InvalidInputError(
             "out",
@@ -704,7 +704,7 @@ def bp_command(
     from rmsim.tensors import checked_seed, choose_device, choose_dtype
 
     started = time.perf_counter()
-    check_states(magnetisations, out, "magnetisations")
+    check_states(magnetisations, out, couplings, "magnetisations")
     network = make_network(n, model, couplings=couplings)
     number, place, kind = checked_seed(seed), choose_device(device), choose_dtype(dtype)
     cap = checks.integer("max_iterations", max_iterations, 1)

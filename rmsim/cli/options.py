@@ -146,8 +146,10 @@ def make_network(
     return Network(given.n, chain, given.rho, given.symmetric, given)
 
 
-def check_states(path: Path | None, out: Path | None, name: str = "states") -> None:
-    """Refuse a file of states that cannot be written, or in place of the other results."""
+def check_states(
+    path: Path | None, out: Path | None, couplings: Path | None = None, name: str = "states"
+) -> None:
+    """Refuse a file of states that cannot be written, or in place of results or couplings."""
     if path is None:
         return
     check_folder(name, path)
@@ -155,6 +157,8 @@ def check_states(path: Path | None, out: Path | None, name: str = "states") -> N
         raise InvalidInputError(name, str(path), "a file ending in .npy")
     if out is not None and path.resolve() == out.resolve():
         raise InvalidInputError(name, str(path), "another file than that of --out")
+    if couplings is not None and path.resolve() == couplings.resolve():
+        raise InvalidInputError(name, str(path), "another file than that of --couplings")
 
 
 def write_states(path: Path | None, states: npt.ArrayLike) -> None:

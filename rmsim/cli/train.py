@@ -127,6 +127,9 @@ def train_command(
 
     started = time.perf_counter()
     own = data is not None and data.suffix.lower() in ENDINGS
+    if data is not None and not own and data.is_file():
+        allowed = f"a file ending in {', '.join(ENDINGS)}, or a folder of data sets"
+        raise InvalidInputError("data", str(data), allowed)
     if own and dataset is not None:
         raise InvalidInputError("dataset", dataset, "absent with --data FILE")
     if own:
@@ -289,6 +292,8 @@ def predict_command(
     check_folder("out", out)
     if out.suffix.lower() != ".csv":
         raise InvalidInputError("out", str(out), "a file ending in .csv")
+    if out.resolve() == data.resolve():
+        raise InvalidInputError("out", str(out), "another file than that of --data")
     labels = predict_file(folder, data, device=device)
     text = io_module.StringIO()
     writer = csv.writer(text, lineterminator="\n")

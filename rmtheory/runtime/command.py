@@ -16,6 +16,7 @@ import functools
 import inspect
 import io
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -151,6 +152,16 @@ def run_app(app: typer.Typer, name: str, arguments: Sequence[str] | None = None)
         return _run(app, name, arguments, note)
 
 
+#: The help of typer is never narrower than this, whatever the terminal.
+_LEAST_WIDTH = 52
+
+
+def _narrow() -> dict[str, int]:
+    """Return the width of the help on a terminal that is narrower than typer takes any for."""
+    columns = shutil.get_terminal_size().columns
+    return {"terminal_width": columns} if columns < _LEAST_WIDTH else {}
+
+
 def _run(
     app: typer.Typer, name: str, arguments: Sequence[str] | None, note: Callable[[], None]
 ) -> int:
@@ -167,6 +178,7 @@ def _run(
                 args=list(sys.argv[1:] if arguments is None else arguments),
                 prog_name=name,
                 standalone_mode=False,
+                **_narrow(),
             )
     except Stopped as stop:
         return _say(name, f"interrupted: {stop}", stop.code)

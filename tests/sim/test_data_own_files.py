@@ -115,6 +115,11 @@ def test_bad_files(name: str, text: str, sentence: str, tmp_path: Path) -> None:
         ("predict run --out labels.csv", "data must be given"),
         ("predict run --data d.csv", "out must be given"),
         ("predict run --data d.csv --out labels.txt", "out must be a file ending in .csv"),
+        ("predict run --data d.csv --out d.csv", "out must be another file than that of --data"),
+        ("train --data J.npy --out run", "data must be a file ending in .npz, .csv, .parquet, or"),
+        ("relax --couplings J.npy --jd 1 --states J.npy", "another file than that of --couplings"),
+        ("bp --couplings J.npy --jd 1 --magnetisations J.npy", "than that of --couplings"),
+        ("relax --couplings text.npy --jd 1", "it is not an array in numpy's format"),
         ("predict nowhere --data d.csv --out labels.csv", "nowhere/checkpoint.npz is not there"),
     ],
 )
@@ -127,7 +132,11 @@ def test_commands_refuse_in_one_sentence(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("d.csv").write_text("a,y\n1,0\n2,1\n")
+    np.save("J.npy", np.zeros((3, 3)))
+    Path("text.npy").write_text("no array")
+    before = Path("J.npy").read_bytes(), Path("d.csv").read_bytes()
     assert run(arguments.split()) in (1, 2)
+    assert (Path("J.npy").read_bytes(), Path("d.csv").read_bytes()) == before
     told = capsys.readouterr().err
     assert sentence in told
     assert told.count("\n") == 1

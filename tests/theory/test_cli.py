@@ -252,3 +252,16 @@ def test_the_file_that_the_system_refuses_is_named(
 
     assert run_app(app, "rmtheory", []) == 1
     assert capsys.readouterr().err.startswith(f"rmtheory: error: {words}")
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_help_fits_the_terminal(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for command in ("annealed", "mean-field", "phase-diagram"):
+        assert run([command, "--help"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert max(map(len, lines)) <= columns
+        # Not a word a line.
+        assert len(lines) < (60 if columns == 80 else 110)
