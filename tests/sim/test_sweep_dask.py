@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from rmsim.cli.options import run_from_command
-from rmsim.sweep import Dask, Progress, Serial, run_sweep
+from rmsim.sweep import Dask, Serial, SweepProgress, run_sweep
 from rmsim.sweep.running import _compare_versions, environment
 from rmtheory import InvalidInputError
 from tests.sim.test_sweep import ROOT, evaluated, points, running
@@ -105,7 +105,7 @@ def test_killing_a_worker_in_mid_run_loses_nothing(tmp_path: Path) -> None:
         _worker(address, tmp_path, "two") as two,
     ):
 
-        def kill_one(progress: Progress) -> None:
+        def kill_one(progress: SweepProgress) -> None:
             if progress.done == 6 and not killed:
                 # Both workers now wait at the gate, in the middle of a point.
                 until(lambda: sum(evaluated(log).values()) >= 8 and _tasks(address) == 4)
