@@ -213,7 +213,7 @@ load_bytes = _operation(_bytes, _PLACE, _load_bytes)
 store_bytes = _operation(types.void, (*_PLACE, _vector), _store_bytes)
 add_bytes = _operation(_bytes, (_bytes, _bytes), lambda builder, x, y: builder.add(x, y))
 reals_of = _operation(_vector, (_bytes,), lambda builder, x: builder.sitofp(x, _VECTOR))
-#: ``prefetch(array, i)`` asks memory for the cache line of element i.
+#: ``prefetch(array, i)`` loads the cache line of element i.
 prefetch = _operation(types.void, _PLACE, _prefetch)
 #: Element i of arrays of float32, uint8, uint32 and int64; integers are int64 outside of memory.
 real = _operation(_REAL, _PLACE, _read(_FLOAT))

@@ -18,7 +18,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 DISTRIBUTIONS = tuple(str(ROOT / name) + "/" for name in ("rmtheory", "rmsim", "figures"))
 
-#: What every command has in common, described once on the page.
+#: What every command has in common: neither physics nor a step of an algorithm.
 COMMON = ("rmtheory/base/", "rmtheory/runtime/")
 
 
@@ -51,6 +51,24 @@ def files_run(call: Callable[[], Any]) -> list[str]:
     return list(seen)
 
 
+def common(heading: str) -> set[str]:
+    """Return the files of base and runtime that the page lists below a heading."""
+    section = _section(heading)
+    item = section.split("\n- Common: ")[1].split("\n\n")[0]
+    folders = re.split(r"`(rmtheory/\w+/)`", item)[1:]
+    return {
+        folder + name
+        for folder, names in zip(folders[::2], folders[1::2], strict=True)
+        for name in re.findall(r"`(\w+\.py)`", names)
+    }
+
+
+def counts() -> dict[str, tuple[int, int]]:
+    """Return both counts of each command from the table of the page."""
+    rows = re.findall(r"^\| `([^`]+)` \| (\d+) \| (\d+) \|$", _page(), re.M)
+    return {command: (int(own), int(every)) for command, own, every in rows}
+
+
 def own(files: list[str]) -> list[str]:
     """Return `files` without those that all commands have in common."""
     return [name for name in files if not name.startswith(COMMON)]
@@ -58,9 +76,15 @@ def own(files: list[str]) -> list[str]:
 
 def listed(heading: str) -> set[str]:
     """Return the files that the page of the architecture lists below a heading."""
-    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-    section = page.split(f"### `{heading}")[1].split("\n#")[0]
-    return set(re.findall(r"`((?:rmtheory|rmsim|figures)/[\w/]+\.py)`", section))
+    return set(re.findall(r"`((?:rmtheory|rmsim|figures)/[\w/]+\.py)`", _section(heading)))
+
+
+def _page() -> str:
+    return (ROOT / "docs" / "architecture.md").read_text("utf-8")
+
+
+def _section(heading: str) -> str:
+    return _page().split(f"### `{heading}")[1].split("\n#")[0]
 
 
 if __name__ == "__main__":

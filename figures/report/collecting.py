@@ -226,7 +226,7 @@ class State(StrEnum):
     #: Made, by another version of the code or of its parameters.
     OUTDATED = "outdated"
     FAILED = "failed"
-    #: Nobody asked for it yet.
+    #: It was not requested yet.
     MISSING = "not made"
 
 

@@ -48,7 +48,7 @@ def page(report: Report) -> str:
     return (
         "<!doctype html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
-        # Without it a browser asks for an icon that is not there.
+        # Without it a browser requests an icon that does not exist.
         "<link rel='icon' href='data:,'>\n"
         "<title>The paper against ours</title>\n"
         f"<style>\n{_STYLE.read_text('utf-8')}</style>\n</head>\n<body>\n<main>\n{body}\n"

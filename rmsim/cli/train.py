@@ -178,7 +178,7 @@ def train_command(
         encoding.save(Folder(out).labels)
     epoch = outcome.checkpoint.epoch
     if outcome.idle:
-        done = f"{counted(epoch, 'epoch')} already (asked for: {asked})"
+        done = f"{counted(epoch, 'epoch')} already (requested: {asked})"
         typer.echo(f"rmsim: nothing to train: {out} has {done}", err=True)
     _show(
         f"{preset} with N = {width} after {counted(epoch, 'epoch')}",

@@ -279,7 +279,7 @@ def greedy_order(K: Array, jd: float) -> NDArray[np.int64]:
                     v = variance[t] + K[t, u] * K[t, u]
                     r = slack[t] - abs(K[t, u])
                     if v > 0.0:
-                        # erfc may underflow: such a spin kills the branch, -700 says so.
+                        # erfc may underflow: such a spin ends the branch, marked by -700.
                         total += math.log(max(0.5 * math.erfc(-r / math.sqrt(2 * v)), 1e-304))
                     elif r <= 0.0:
                         total -= 700.0

@@ -297,7 +297,7 @@ class RMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # skl
         return s.flatten(1)[:, self.state_.a_out]
 
     def _outputs(self, X: Any) -> Array:
-        """Return W s in float64, so that it does not depend on who else is asked for."""
+        """Return W s in float64, so that it does not depend on the other samples."""
         s = self._states(X).double()
         outputs: Array = (s @ self.readout_.weights.double().T).cpu().numpy()
         return outputs

@@ -312,7 +312,7 @@ class InternalPlasticity(_Group):
     eta : float
         Rate; 0 freezes.
     kappa : float
-        Margin asked for.
+        Required margin.
     decay : float
         w of the weight decay after each batch, W <- W (1 - w eta / sqrt(fan-in) sqrt(0.1/rho)),
         with the two factors as for the rates.

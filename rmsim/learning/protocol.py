@@ -488,7 +488,7 @@ def infer(
 def outputs(state: State, s: torch.Tensor) -> torch.Tensor:
     """Return W_out s of the neurons that are read, (samples, C)."""
     if not len(state.w_out):
-        raise InvalidInputError("readout", "none", "perceptron if classes are asked for")
+        raise InvalidInputError("readout", "none", "perceptron, to predict classes")
     return (s.flatten(1).to(state.dtype) * state.a_out) @ state.w_out.T
 
 

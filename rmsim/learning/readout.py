@@ -429,7 +429,7 @@ class PerceptronParameters:
     eta : float
         Rate.
     kappa : float
-        Margin asked for.
+        Required margin.
     batch : int
         Samples per batch.
     epochs : int

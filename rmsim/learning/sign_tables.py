@@ -396,7 +396,7 @@ def address(array: Any) -> int:
 def aligned(shape: tuple[int, ...]) -> Any:
     """Return zeros in float32 that begin at a cache line, as vectors should."""
     size = math.prod(shape)
-    memory = np.empty(size + 16, np.float32)  # numpy asks for huge pages here, not for zeros
+    memory = np.empty(size + 16, np.float32)  # numpy takes huge pages here, but not for zeros
     memory[:] = 0
     first = -(memory.ctypes.data // 4) % 16
     return memory[first : first + size].reshape(shape)

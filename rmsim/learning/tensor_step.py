@@ -14,7 +14,7 @@ sparse networks are two or three more entries of each row; external fields are a
 and a sign is one operation, :func:`torch.copysign`: sums that begin with an external field without
 -0 are never -0. Samples, their order, label codes and the keys of masks are sent to the device once
 per call of :meth:`TensorLearner.learn`; nothing is read back within a batch, unless phases stop at
-convergence, which is asked for every 16 sweeps (every sweep on a CPU).
+convergence, which is tested every 16 sweeps (every sweep on a CPU).
 
 With `compile` a batch is one graph of :func:`torch.compile`; if phases stop at convergence, a sweep
 is one graph and the update another.

@@ -79,7 +79,7 @@ class TrainingProgress:
     Parameters
     ----------
     epoch, epochs : int
-        Epochs done, and asked for.
+        Epochs done, and those requested.
     samples, total : int
         Samples learnt since this session began, and those it will learn.
     seconds : float

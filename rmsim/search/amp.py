@@ -133,7 +133,7 @@ class Products:
     def _tensors(self, active: Sequence[int] | None) -> _Picked:
         """Return the couplings of the active networks, a copy if these are not all.
 
-        It is kept until others are asked for: networks are left out at readings only.
+        It is kept until others are requested: networks are left out at readings only.
         """
         wanted = None if active is None else list(active)
         if self._picked is None or self._picked[0] != wanted:

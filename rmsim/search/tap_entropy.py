@@ -12,8 +12,8 @@ Message passing with the field gamma sigma gives Phi and the magnetisations (see
 entropy of all fixed points. The sum contains sigma itself, so that S >= 2 gamma d; where message
 passing stays below, it follows the fixed points at d although sigma alone outweighs them all: Phi
 is that of this metastable branch, S(d) is still their entropy. Close to an isolated fixed point the
-equations do not converge: the curve ends there, and says so. A few flips away TAP may be off by a
-factor of two: at distances 1 and 2 count the fixed points instead,
+equations do not converge: the curve ends there, with the fields in `failed`. A few flips away TAP
+may be off by a factor of two: at distances 1 and 2 count the fixed points instead,
 :func:`rmsim.search.neighbours.count_neighbours`.
 """
 

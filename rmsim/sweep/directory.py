@@ -1,7 +1,7 @@
 """A results directory: one small file for each finished point.
 
     sweep.json          which sweep it is
-    asked/HASH.json     the points that a run asked for, one file for each different request
+    asked/HASH.json     the points of a run, one file for each different request
     points/KEY.json     a finished point: parameters, seed, values, provenance
     failed/KEY.txt      the traceback of a point that failed, until it succeeds
 
@@ -132,7 +132,7 @@ class Directory:
         return _identity(self.manifest, self.store.load("sweep.json"))
 
     def asked(self) -> tuple[Grid, list[str]]:
-        """Return all points that were ever asked for here, and the names of damaged requests.
+        """Return all points that were ever requested here, and the names of damaged requests.
 
         The finished points stand in for a request that cannot be read; points of it that were
         never finished are not known any more.
@@ -266,7 +266,7 @@ def collect(
     directory : path
         Results directory.
     sweep : Sweep, optional
-        Gather its points only; otherwise all that were ever asked for there.
+        Gather its points only; otherwise all that were ever requested there.
     dims : mapping, optional
         Names of the dimensions of values that are arrays; NAME_0, NAME_1, ... if not given.
 
@@ -275,11 +275,11 @@ def collect(
     xarray.Dataset
         One variable for each value; ``wall_time`` and ``cpu_time`` in seconds and ``point_seed``;
         the masks ``asked`` and ``finished``. The attribute ``complete`` is ``yes`` if all points
-        asked for are finished. Otherwise, and where the grid is not a full product, numbers are NaN
+        requested are finished. Otherwise, and where the grid is not a full product, numbers are NaN
         and texts empty outside ``finished`` (integers and truth values become floats). Arrays of
         different length are padded in the same way, their shapes are in NAME_shape. Points with a
         damaged file count as missing; the attribute ``damaged`` names the files. If what was
-        asked for is itself in a damaged file, the finished points are gathered.
+        requested is itself in a damaged file, the finished points are gathered.
 
     Raises
     ------

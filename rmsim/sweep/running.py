@@ -267,7 +267,7 @@ class PointFailure:
 
 @dataclass(frozen=True)
 class SweepProgress:
-    """How far a run is: points done of those asked, and the share of the work behind it."""
+    """How far a run is: points done of those requested, and the share of the work behind it."""
 
     done: int
     asked: int
@@ -289,7 +289,7 @@ class SweepReport:
 
     @property
     def complete(self) -> bool:
-        """Whether all points that were asked for are there."""
+        """Whether all requested points are there."""
         return self.kept + self.computed == self.asked
 
     def __str__(self) -> str:

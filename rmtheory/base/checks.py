@@ -87,7 +87,7 @@ def integer(argument: str, value: object, least: int, most: int | None = None) -
 
 
 def digits(value: object) -> int:
-    """Return the number of decimal digits asked for, checked."""
+    """Return the requested number of decimal digits, checked."""
     return integer("digits", value, 1, MAX_DIGITS)
 
 

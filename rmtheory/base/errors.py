@@ -44,7 +44,7 @@ class NotConvergedError(RMError, RuntimeError):
 
 
 class OutsideValidityError(RMError, ValueError):
-    """The arguments are legal, but the formula asked for does not hold there."""
+    """The arguments are legal, but the formula does not hold there."""
 
 
 class StorageError(RMError):

@@ -22,7 +22,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
-from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 from typing import Any, get_type_hints
@@ -88,6 +87,8 @@ def application(name: str, text: str) -> typer.Typer:
 
     def show_version(wanted: bool) -> None:
         if wanted:
+            from importlib.metadata import version  # --version alone needs it
+
             typer.echo(f"{name} {version('representation-manifold')}")
             raise typer.Exit
 

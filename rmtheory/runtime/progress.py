@@ -196,13 +196,13 @@ class _Lines(_Display):
     def __init__(self, label: str, total: int, expected: float | None) -> None:
         super().__init__(label, total, expected)
         self.last = self.begun
-        self.told: float | None = None
+        self.reported: float | None = None
         self.named: str | None = None
 
     def _show(self, done: int, share: float, text: str, short: str, now: float) -> None:
         """Print a line if it is time for one."""
-        if self.told is None:
-            self.told = share
+        if self.reported is None:
+            self.reported = share
             if (self.expected or 0.0) >= _SHORT and share < 1:
                 print(f"{self.label}: {self.left(share, now)}", file=sys.stderr, flush=True)
         if text:
@@ -210,9 +210,9 @@ class _Lines(_Display):
                 self.named = self.label
                 self._print(text, share, now)
         elif (
-            self.told < share < 1  # the result itself shows the end
+            self.reported < share < 1  # the result itself shows the end
             and now - self.last >= _SHORT
-            and (share - self.told >= _SHARE or now - self.last >= _LONG)
+            and (share - self.reported >= _SHARE or now - self.last >= _LONG)
         ):
             done_text = f"{done} of {self.total} done after {duration(now - self.begun)}"
             self._print(done_text, share, now)
@@ -220,4 +220,4 @@ class _Lines(_Display):
     def _print(self, text: str, share: float, now: float) -> None:
         left = "" if share == self.first else self.left(share, now)
         print(f"{self.label}: {text}{left and ', ' + left}", file=sys.stderr, flush=True)
-        self.last, self.told = now, share
+        self.last, self.reported = now, share

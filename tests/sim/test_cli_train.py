@@ -62,7 +62,7 @@ def test_fewer_epochs_than_there_are(capsys: pytest.CaptureFixture[str], tmp_pat
     for epochs in ("0", "1", "2"):
         assert run([*train, epochs]) == 0
         captured = capsys.readouterr()
-        done = f"{tmp_path} has 2 epochs already (asked for: {epochs})"
+        done = f"{tmp_path} has 2 epochs already (requested: {epochs})"
         assert captured.err == f"rmsim: nothing to train: {done}\n"
         assert "after 2 epochs" in captured.out
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == files
