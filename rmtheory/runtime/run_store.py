@@ -170,14 +170,6 @@ class RunStore:
             raise UnreadableDataError(f"{file} was altered: its checksum does not match")
         return content
 
-    def is_intact(self, name: str) -> bool:
-        """Whether a document is there and says what was written."""
-        try:
-            self.load(name)
-        except (FileNotFoundError, UnreadableDataError):
-            return False
-        return True
-
     def kept(self, what: str) -> str:
         """Say what is kept when a run is interrupted, and how to resume.
 

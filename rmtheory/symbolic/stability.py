@@ -81,17 +81,6 @@ def eliminate_uniform(layers: int) -> Eliminated:
     return Eliminated((sp.factor(solution),), form.subs(qhat, solution))
 
 
-def coefficient_matrix(layers: int) -> Matrix:
-    r"""Return M of L S_rs = log z + (1/4) q^T M q, from the derived form and its stationary qhat.
-
-    Q is quadratic, so where dQ/dqhat = 0 it equals (1/2) q . dQ/dq, and M q = 2 dQ/dq there.
-    """
-    at, form = order_parameters(layers), quadratic_form(layers)
-    stationary = dict(zip(at.qhat, eliminate(layers).qhat, strict=True))
-    gradient = [sp.diff(form, x).subs(stationary) for x in at.q]
-    return 2 * sp.Matrix(gradient).jacobian(at.q)
-
-
 @dataclass(frozen=True)
 class GeneralMatrices:
     """C, D and E of the formula for any L."""
@@ -139,29 +128,6 @@ def general_matrices(layers: int) -> GeneralMatrices:
         return sp.Matrix(layers, layers, lambda k, m: squared(k, m, kind))
 
     return GeneralMatrices(matrix("C"), matrix("D"), matrix("E"))
-
-
-def compact_L2() -> Expr:
-    r"""Coefficient of q^2 in S_rs for L = 2 and lambda_L = lambda_R, by averages over tau.
-
-    .. math:: \frac14\Big[\frac{(1-\langle r\rangle^2-\langle\tau r\rangle^2)^2}
-        {1+\langle\tau\rangle^2} - \langle v r\rangle^2 - \langle\tau r^2\rangle^2\Big]
-    """
-    measure = chain_measure(2)
-
-    def mean(of_tau: dict[int, Expr]) -> Expr:
-        return measure.average(lambda _spins, taus: of_tau[taus[0]])
-
-    signs = (1, -1)
-    r = {s: measure.ratio[0, (s,)] for s in signs}
-    field = {s: measure.field[0, (s,)] for s in signs}
-    tau = {s: sp.Integer(s) for s in signs}
-    top = 1 - mean(r) ** 2 - mean({s: s * r[s] for s in signs}) ** 2
-    return (
-        top**2 / (1 + mean(tau) ** 2)
-        - mean({s: field[s] * r[s] for s in signs}) ** 2
-        - mean({s: s * r[s] ** 2 for s in signs}) ** 2
-    ) / 4
 
 
 def in_couplings(expression: Expr, layers: int, *, same_lambda: bool = False) -> Expr:
