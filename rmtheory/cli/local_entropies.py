@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rmtheory.base import checks
-from rmtheory.base.chain import Chain, decimal_string
+from rmtheory.base.chain import decimal_string
 from rmtheory.base.errors import InvalidInputError, NotConvergedError
 from rmtheory.base.estimate import Estimate, Tier
 from rmtheory.base.wording import counted
@@ -294,14 +294,17 @@ def curve(
     data = result.data
     if not result.computed:
         _say(f"{target} holds this curve already, nothing is computed")
-    lost = _q0_lost(chain, data)
     if plot is not None:
         from rmtheory.plots import plot_curve
 
         plot_curve(data, chain, plot)
     typer.echo(f"{count} points of {chain} in {target}" + (f" and {plot}" if plot else ""))
     if "q0_stability" in data:
-        typer.echo(f"distance at which the saddle q0 = 0 loses its stability: {lost}")
+        from rmtheory.local_entropies.broken_branch import q0_loss_along
+
+        lost = q0_loss_along(chain, data)
+        where = "none on this curve" if lost is None else str(lost)
+        typer.echo(f"distance at which the saddle q0 = 0 loses its stability: {where}")
 
 
 def _range(text: str) -> tuple[str, str, str]:
@@ -315,27 +318,6 @@ def _range(text: str) -> tuple[str, str, str]:
 
 def _say(sentence: str) -> None:
     typer.echo(f"rmtheory: {sentence}", err=True)
-
-
-def _q0_lost(chain: Chain, data: Any) -> str:
-    """The distance along the curve where q0 = 0 becomes unstable, as text."""
-    if "q0_stability" not in data:
-        return "not computed for more than two layers"
-    if chain.layers != 1:
-        # The first change of sign between neighbouring points; they are not refined.
-        # Where M0 was not computed it says nothing.
-        part = data.dropna("d", subset=["q0_stability"])
-        d, positive = part["d"].values, part["q0_stability"].values > 0
-        lost = [k for k in range(len(d) - 1) if positive[k] and not positive[k + 1]]
-        return (
-            f"between {d[lost[0]]:.4g} and {d[lost[0] + 1]:.4g}" if lost else "none on this curve"
-        )
-    from rmtheory.local_entropies.broken_branch import q0_loss
-
-    try:
-        return str(q0_loss(chain.exact.jd))
-    except NotConvergedError as problem:
-        return f"none ({problem})"
 
 
 # Boundaries: a critical coupling, a phase diagram.
@@ -379,11 +361,13 @@ def critical(
         )
     coupling: Literal["jd", "lam"] = "lam" if jd is not None else "jd"
     given = {"jd": _number("jd", jd), "lam": _number("lam", lam)}
-    wide = _number("width", width)
-    if wide is not None and not 1e-10 <= wide <= 1e-2:
-        raise InvalidInputError("width", width, "between 1e-10 and 1e-2")
     threshold = critical_coupling(
-        count, coupling, jd=given["jd"], lam=given["lam"], kind="gap" if gap else "rm", width=wide
+        count,
+        coupling,
+        jd=given["jd"],
+        lam=given["lam"],
+        kind="gap" if gap else "rm",
+        width=_number("width", width),
     )
     quantities: dict[str, io.Quantity] = {
         f"{coupling}_low": _decimal(threshold.low),

@@ -236,6 +236,8 @@ class RoughBoundary(ABC):
     width: ClassVar[float]
     #: Largest tolerance of S_I* in a search.
     largest_tol: ClassVar[float]
+    #: CPU-seconds of a point of a boundary at a width of 1e-2.
+    seconds: ClassVar[float]
 
     def tol(self, width: float) -> float:
         """Accuracy of S_I* in the search for a bracket of this width."""
@@ -298,6 +300,7 @@ class CoreBoundary(RoughBoundary):
 
     width = 1e-9
     largest_tol = 1e-11
+    seconds = 0.1
 
     def tol(self, width: float) -> float:
         """Accuracy of S_I* in the search, the same for all widths."""
@@ -324,6 +327,7 @@ class PairBoundary(RoughBoundary):
 
     width = 1e-5
     largest_tol = 1e-8
+    seconds = 6.0
 
     @property
     def scale(self) -> tuple[float, float]:
@@ -345,6 +349,7 @@ class DeepBoundary(RoughBoundary):
 
     width = 1e-4
     largest_tol = 1e-7
+    seconds = 22.0
 
     @property
     def shape(self) -> float:

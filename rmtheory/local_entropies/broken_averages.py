@@ -145,8 +145,23 @@ class _Rule:
     fineness: tuple[float, ...]
     reach: float
 
+    def end(self, common: float, rest: float) -> float:
+        """How far a field reaches whose parts have these variances: as far as both of them."""
+        return self.reach * (math.sqrt(common) + math.sqrt(rest))
 
-_RULES = {1: _Rule((1.5, 1.0, 0.75, 0.55), REACH), 2: _Rule((2.0, 1.5, 1.15, 0.9), 6.5)}
+
+class _ShortRule(_Rule):
+    """A field reaches as far as a Gaussian of its whole variance.
+
+    What both parts leave out is of the order of what their sum does.
+    """
+
+    def end(self, common: float, rest: float) -> float:
+        """How far a field reaches whose parts have these variances."""
+        return self.reach * math.sqrt(common + rest)
+
+
+_RULES = {1: _Rule((1.5, 1.0, 0.75, 0.55), REACH), 2: _ShortRule((2.0, 1.5, 1.15, 0.9), 6.5)}
 
 #: Steps in units of the width of the Gaussians, of the strip |Im h| < pi/2 in which zeta has no
 #: zero, and of sigma.
@@ -223,11 +238,8 @@ def _fields(
     # zeta^y sharpens with y, as in field_step
     sharpening = field_step(level, y) / STEPS[level]
     x_step = s * min(_STEP * spread_x, _STEP_X * sigma) * sharpening
-    h_end = (reach * (math.sqrt(qhat0) + spread_h) + y * spread_h**2) / h_step
-    x_end, x_less = reach * (math.sqrt(q0) + spread_x) / x_step, reach * spread_x / x_step
-    if layers > 1:  # what both parts of a field leave out is of the order of that of their sum
-        h_end = (reach * math.sqrt(qhat1) + y * spread_h**2) / h_step
-        x_end = reach * math.sqrt(q1) / x_step
+    h_end = (rule.end(qhat0, qhat1 - qhat0) + y * spread_h**2) / h_step
+    x_end, x_less = rule.end(q0, q1 - q0) / x_step, reach * spread_x / x_step
     check_size((2 * h_end * 2 * x_end) ** layers, _MOST_NODES)
     h = h_step * np.arange(-math.ceil(h_end), math.ceil(h_end) + 1.0)
     fields = []
@@ -304,7 +316,7 @@ def check_broken(chain: Chain) -> None:
     """Refuse chains for which the functional with q0 > 0 is not worked out."""
     if chain.layers not in _ZETA:
         raise InvalidInputError("layers", chain.layers, "1 or 2 for the branch q0 > 0")
-    if chain.layers == 2 and not chain.uniform:
+    if not chain.uniform:
         lams = f"{chain.lam_left:g} and {chain.lam_right:g}"
         raise InvalidInputError("lam_left and lam_right", lams, "equal for the branch q0 > 0")
 

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import xarray as xr
 
 from rmtheory.base import checks
 from rmtheory.base.chain import Chain
@@ -31,6 +32,7 @@ from rmtheory.base.gaussian import Array
 from rmtheory.local_entropies.broken import (
     LARGEST_Y,
     BrokenRefined,
+    BrokenSolution,
     find_saddle,
     find_ystar,
     logit_of,
@@ -39,7 +41,7 @@ from rmtheory.local_entropies.broken import (
     solve_distance,
 )
 from rmtheory.local_entropies.broken_averages import check_broken
-from rmtheory.local_entropies.core import CoreFunctional
+from rmtheory.local_entropies.functional import Functional
 from rmtheory.local_entropies.points import (
     LocalEntropy,
     YStar,
@@ -51,11 +53,6 @@ from rmtheory.local_entropies.solve import ANCHOR, CurveTracker, functional
 # One point.
 
 _METHOD = "nested trapezoid quadrature, two resolutions"
-
-
-def _tolerance(chain: Chain) -> float:
-    """Accuracy of the entropies: that of a point with q0 = 0, less for two layers."""
-    return CoreFunctional.point_tol if chain.layers == 1 else 1e-7
 
 
 @dataclass(frozen=True)
@@ -119,7 +116,7 @@ def broken_entropy(chain: Chain, d: checks.RealLike, y: checks.RealLike) -> Brok
     saddle = find_saddle(chain, symmetric.d, at, float(symmetric.qhat[0]), float(m0))
     if saddle is None:
         return _unbroken(symmetric, Estimate.exactly(at, "given"), m0)
-    point = _point(chain, refine(chain, saddle, _tolerance(chain)), symmetric.phi, m0, False)
+    point = _point(chain, _refined(chain, saddle), symmetric.phi, m0, False)
     if float(point.change) > 0:
         return _unbroken(symmetric, Estimate.exactly(at, "given"), m0)
     return point
@@ -160,10 +157,17 @@ def broken_ystar(chain: Chain, d: checks.RealLike) -> BrokenPoint:
     if saddle is None:
         return _unbroken(symmetric, symmetric.y_star, m0)
     solved = find_ystar(chain, symmetric.d, saddle)
-    point = _point(chain, refine(chain, solved, _tolerance(chain)), symmetric.internal, m0, True)
+    point = _point(chain, _refined(chain, solved), symmetric.internal, m0, True)
     if float(point.change) > 0:
         return _unbroken(symmetric, symmetric.y_star, m0)
     return point
+
+
+def _refined(chain: Chain, solution: BrokenSolution) -> BrokenRefined:
+    """Solve on finer rules to the accuracy of the depth."""
+    tol = functional(chain).broken_tol
+    assert tol is not None
+    return refine(chain, solution, tol)
 
 
 def _point(
@@ -230,12 +234,6 @@ LEAST_D, MOST_D = 1e-3, 0.45
 
 _SCAN = 16
 
-#: The scan towards small d ends where y* grows beyond this: the quadrature becomes slow.
-_SCAN_Y: dict[int | float, float] = {1: 400.0, 2: 15.0}
-
-#: Default accuracy of the distance, by depth.
-_LOSS_TOL: dict[int | float, float] = {1: 1e-8, 2: 1e-5}
-
 
 def q0_loss(chain: Chain | RealLike, tol: float | None = None) -> Estimate:
     """Return the distance d along y*(d) beyond which q0 = 0 is unstable, to `tol`.
@@ -255,12 +253,12 @@ def q0_loss(chain: Chain | RealLike, tol: float | None = None) -> Estimate:
 
     if not isinstance(chain, Chain):
         chain = Chain(1, chain)
-    if chain.layers not in _LOSS_TOL:
+    model = functional(chain)
+    if model.loss_tol is None:
         raise InvalidInputError("layers", chain.layers, "1 or 2 for the stability of q0 = 0")
-    tol = _LOSS_TOL[chain.layers] if tol is None else tol
+    tol = model.loss_tol if tol is None else tol
     if not tol > 0:
         raise InvalidInputError("tol", tol, "positive")
-    model = functional(chain)
     tracker = CurveTracker(model)
 
     def at(d: float) -> tuple[Estimate, float]:
@@ -276,7 +274,7 @@ def q0_loss(chain: Chain | RealLike, tol: float | None = None) -> Estimate:
     def value(d: float) -> float:
         return float(m0(d).value)
 
-    low, high = _bracket(chain, at)
+    low, high = _bracket(model, at)
     root = float(brentq(value, low, high, xtol=tol / 2, rtol=4 * float(np.finfo(float).eps)))
     width = 1e-3 * root
     slope = (value(root + width) - value(root - width)) / (2 * width)
@@ -284,7 +282,9 @@ def q0_loss(chain: Chain | RealLike, tol: float | None = None) -> Estimate:
     return Estimate(root, error, Tier.ESTIMATED, "sign change of the q0 stability along y*")
 
 
-def _bracket(chain: Chain, at: Callable[[float], tuple[Estimate, float]]) -> tuple[float, float]:
+def _bracket(
+    model: Functional, at: Callable[[float], tuple[Estimate, float]]
+) -> tuple[float, float]:
     """Neighbouring d of the scan with M0 > 0 at the first and M0 < 0 at the second."""
     change: tuple[float, float] | None = None
     above, positive_above = math.nan, True
@@ -302,15 +302,50 @@ def _bracket(chain: Chain, at: Callable[[float], tuple[Estimate, float]]) -> tup
         if positive and not positive_above:
             change = (d, above)
         above, positive_above, least = d, positive, d
-        if d < ANCHOR and y > _SCAN_Y[chain.layers]:
+        if d < ANCHOR and y > model.loss_y:
             break
     if change is None:
         sign = "positive" if positive_above else "negative"
         raise NotConvergedError(
             f"M0 is {sign} along y*(d) and does not pass from positive to negative between "
-            f"d = {least:.2g} and {MOST_D:g} of {chain}"
+            f"d = {least:.2g} and {MOST_D:g} of {model.chain}"
         )
     return change
+
+
+def q0_loss_along(chain: Chain, curve: xr.Dataset) -> Estimate | None:
+    """Return the first distance of a `curve` beyond which q0 = 0 is unstable; None if it is stable.
+
+    Where evaluations take milliseconds this is :func:`q0_loss`; elsewhere the middle between the
+    two points of the curve with M0 > 0 and M0 < 0, half their distance being the error. Points at
+    which M0 was not computed say nothing.
+
+    Parameters
+    ----------
+    chain : Chain
+        The chain of the curve.
+    curve : xarray.Dataset
+        The result of :func:`rmtheory.local_entropies.curves.curve`.
+
+    Examples
+    --------
+    >>> import rmtheory as rt
+    >>> chain = rt.Chain(2, 0.05, 0.3)
+    >>> print(q0_loss_along(chain, rt.curve(chain, [0.04, 0.05, 0.07])))
+    0.06 ± 0.01
+    """
+    if functional(chain).fast:
+        try:
+            return q0_loss(chain)
+        except NotConvergedError:
+            return None
+    known = curve.dropna("d", subset=["q0_stability"])
+    d, stable = known["d"].values, known["q0_stability"].values > 0
+    for k in range(len(d) - 1):
+        if stable[k] and not stable[k + 1]:
+            middle, half = 0.5 * (d[k] + d[k + 1]), 0.5 * (d[k + 1] - d[k])
+            return Estimate(float(middle), float(half), Tier.ESTIMATED, "sign change of M0")
+    return None
 
 
 # Where y* diverges.

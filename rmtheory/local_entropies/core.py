@@ -78,6 +78,9 @@ class CoreFunctional(Functional):
     scan_y = 1000.0
     fast = True
     any_digits = True
+    broken_tol = Functional.point_tol
+    loss_tol = 1e-8
+    loss_y = 400.0
 
     @property
     def unknowns(self) -> int:

@@ -500,9 +500,8 @@ class DeepGasSolver:
 #: Factor by which y is changed until S_E changes sign.
 _GROWTH = 1.8
 
-#: y rho from which on y* is not searched for: S_I* is known to a part of S_E/y. Of two layers more
-#: is cheap.
-_BEYOND, _BEYOND_PAIR = 4.0, 16.0
+#: y rho from which on y* is not searched for: S_I* is known to a part of S_E/y.
+BEYOND = 4.0
 
 #: How often the first y may be lowered.
 _MOST_BEGINNINGS = 5
@@ -511,16 +510,15 @@ _MOST_BEGINNINGS = 5
 _ROUGH = 3e-3
 
 
-def find_deep_gas(chain: Chain, d: float) -> tuple[DeepGas, bool]:
+def find_deep_gas(chain: Chain, d: float, beyond: float = BEYOND) -> tuple[DeepGas, bool]:
     """Return the gas of a deep chain at `d`, and whether its y is only a lower bound of y*.
 
-    y is changed until S_E changes sign. Where S_E > 0 up to y rho = 4 (16 for two layers), every
-    column may allow every flip, and y* does not matter.
+    y is changed until S_E changes sign. Where S_E > 0 up to y rho = `beyond`, every column may
+    allow every flip, and y* does not matter.
     """
     solver = DeepGasSolver(chain, d)
     # Free flips have rho = d/2.
     log_rho = np.full(solver.fold.size, math.log(0.5 * d))
-    beyond = _BEYOND_PAIR if chain.layers == 2 else _BEYOND
     gas = _begin(solver, beyond / (0.5 * d), log_rho)
     positive = gas.external > 0
     before = gas

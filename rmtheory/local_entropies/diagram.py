@@ -98,8 +98,6 @@ class Request:
         return [float(x) for x in np.linspace(0.0, math.pi / 2, self.points)]
 
 
-#: CPU-seconds of a boundary point at a width of 1e-2, by depth; infinite chains as three layers.
-_POINT_SECONDS = {2: 6.0, 3: 22.0}
 #: What halving the width of the bracket adds.
 _HALVING = 0.12
 
@@ -116,7 +114,7 @@ def expected_seconds(request: Request, points: int | None = None) -> float:
     9
     """
     total = len(KINDS) * (request.points - 1)
-    each = _POINT_SECONDS[2] if request.layers == 2 else _POINT_SECONDS[3]
+    each = rough_boundary(request.layers, "rm").seconds
     finer = 1 + _HALVING * math.log2(1e-2 / request.width)
     return each * finer * (total if points is None else min(points, total))
 

@@ -58,7 +58,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise, product
 from typing import Any, ClassVar
 
@@ -68,7 +70,7 @@ from rmtheory.base.chain import Chain
 from rmtheory.base.errors import InvalidInputError, NotConvergedError, OutsideValidityError
 from rmtheory.base.estimate import Estimate
 from rmtheory.base.gaussian import Array, P, n
-from rmtheory.local_entropies.deep_gas import DeepGasSolver, find_deep_gas
+from rmtheory.local_entropies.deep_gas import BEYOND, DeepGasSolver, find_deep_gas
 from rmtheory.local_entropies.quadrature import STEPS, Nodes, field_nodes
 
 # Sharp windows: the limit d -> 0.
@@ -99,7 +101,7 @@ def small_distance(chain: Chain, d: float) -> SmallDistance:
     >>> f"{limit.internal:.4e} {limit.y_star:.4g} {limit.slope:.4f}"
     '6.0041e-05 5.526e+04 5.5041'
     """
-    gas = _gas(chain)
+    gas = gas_of(chain).sharp()
     # d rises with rho; single flips give d ~ rho, double flips d ~ rho^2.
     low, high = -60.0, 0.0
 
@@ -125,23 +127,56 @@ def small_distance(chain: Chain, d: float) -> SmallDistance:
     )
 
 
-class _Gas(ABC):
-    """Statistics of the columns by the moves they allow."""
+class Gas(ABC):
+    """The dilute gas of flips of a chain: a type for each way to sum over its columns."""
+
+    def __init__(self, chain: Chain) -> None:
+        self.chain = chain
+
+    @abstractmethod
+    def leading_order(self, d: float, y: float, log_rho: Array) -> SmearedGas:
+        """Solve from a guess; S_I* to first order in qhat, the slope to leading order."""
+
+    @abstractmethod
+    def start(self, d: float) -> tuple[float, Array]:
+        """Return (y*, log rho) at `d` without a guess."""
+
+    @abstractmethod
+    def answer(
+        self, d: float, least_y: float, start: tuple[float, Array] | None
+    ) -> GasAnswer | None:
+        """Return y* and S_I* at `d`; None if flips are not dilute or y* < `least_y`.
+
+        Where S_E > 0 as far as y is followed, every flip may be allowed at once: S_I* is then
+        known to S_E/y, and y* is a lower bound.
+        """
+
+    def sharp(self) -> FieldGas:
+        """Return the gas with sharp windows, where it is worked out."""
+        raise InvalidInputError("layers", self.chain.layers, "1 or 2 for the dilute gas of flips")
+
+
+class FieldGas(Gas):
+    """One layer or two: all fields of a column at once.
+
+    Columns are sorted by the moves they allow (sharp windows), or weighed by B^y (smeared ones).
+    """
 
     #: Layers flipped by each move.
     moves: ClassVar[Array]
 
-    def __init__(self, chain: Chain) -> None:
-        self.chain = chain
-        weights = self.class_weights()
-        self.classes = np.array(list(weights), dtype=float)
-        self.log_weight = np.log(np.array(list(weights.values())))
+    def sharp(self) -> FieldGas:
+        """Return the gas itself."""
+        return self
 
     @property
     def layers(self) -> int:
         """Number of layers."""
         return int(self.moves.shape[1])
 
+    # Sharp windows.
+
+    @cached_property
     def class_weights(self) -> dict[tuple[bool, ...], float]:
         """Weight p_f of the satisfied columns by the moves they allow, summed over their spins."""
         weights: dict[tuple[bool, ...], float] = {}
@@ -149,6 +184,16 @@ class _Gas(ABC):
             if weight > 0:
                 weights[moves] = weights.get(moves, 0.0) + weight
         return weights
+
+    @cached_property
+    def classes(self) -> Array:
+        """The moves that each class of columns allows."""
+        return np.array(list(self.class_weights), dtype=float)
+
+    @cached_property
+    def log_weight(self) -> Array:
+        """Logarithms of the weights p_f of the classes."""
+        return np.asarray(np.log(list(self.class_weights.values())))
 
     @abstractmethod
     def _columns(self) -> Iterator[tuple[tuple[bool, ...], float]]:
@@ -222,8 +267,140 @@ class _Gas(ABC):
             )
         return math.exp(root[0]), np.exp(root[1:])
 
+    # Smeared windows.
 
-class _CoreGas(_Gas):
+    def leading_order(self, d: float, y: float, log_rho: Array) -> SmearedGas:
+        """Solve from a guess; S_I* to first order in qhat, the slope to leading order."""
+        return self._collected(d, *self._solve(d, y, log_rho))
+
+    def start(self, d: float) -> tuple[float, Array]:
+        """Follow the gas to `d` from a distance so small that the windows are sharp."""
+        limit = small_distance(self.chain, d)
+        try:
+            return self._solve(d, limit.y_star, np.array(limit.log_rho))
+        except NotConvergedError:
+            if d < _LEAST_START:
+                raise
+        y, log_rho = self.start(d / 3)
+        return self._solve(d, y / 3, log_rho + math.log(3) / 2)
+
+    def answer(
+        self, d: float, least_y: float, start: tuple[float, Array] | None
+    ) -> GasAnswer | None:
+        """Return y* and S_I* at `d`, read at y d = 40 where S_E > 0 at all y."""
+        with suppress(OutsideValidityError):
+            gas = smeared_gas(self.chain, d, start)
+            return None if gas.y_star < least_y else self._answer(gas, 0.0)
+        if self.chain.uniform:
+            gas, external = self.at(d, _PLATEAU / d)
+            return None if external < 0 else self._answer(gas, external)
+        return MessageGas(self.chain, _BEYOND_PAIR).answer(d, least_y, start)
+
+    def _answer(self, gas: SmearedGas, external: float) -> GasAnswer | None:
+        """Turn the gas into an answer; where S_E = `external` > 0 its y is a lower bound of y*."""
+        if not gas.dilute:
+            return None
+        left, moved = external / gas.y_star, _Y_MOVES * gas.qhat
+        return GasAnswer(
+            y=gas.y_star,
+            y_error=moved * gas.y_star,
+            y_is_bound=external > 0,
+            internal=gas.internal - left,
+            internal_error=gas.error + left,
+            slope=gas.slope,
+            slope_error=gas.slope_error + left / gas.d,
+            qhat=-np.broadcast_to(np.array(gas.log_rho), (self.layers,)) / (2 * gas.y_star),
+        )
+
+    def at(self, d: float, y: float) -> tuple[SmearedGas, float]:
+        """Return the gas of one layer or two mirror images at given y, and S_E per neuron there."""
+        from scipy import optimize
+
+        def excess(log_rho: float) -> float:
+            flipped = self.columns(d, y, np.array([log_rho])).flipped
+            return y * float(flipped[0]) - 0.5 * (y - 1) * d
+
+        low, high = math.log(d) - 5, math.log(MOST_RHO)
+        if excess(low) > 0 or excess(high) < 0:
+            raise NotConvergedError(
+                f"flips of {self.chain} are not dilute at d = {d:.10g}, y = {y:g}"
+            )
+        log_rho = np.array([optimize.brentq(excess, low, high, xtol=1e-10)])
+        columns, total = self.columns(d, y, log_rho), self.layers * float(log_rho[0])
+        external = (columns.log_z - y * columns.log_b + 0.5 * d * total) / self.layers
+        return self._collected(d, y, log_rho), external
+
+    def _collected(self, d: float, y: float, log_rho: Array) -> SmearedGas:
+        """Return S_I* to first order in qhat and the slope to leading order at a solution."""
+        columns = self.columns(d, y, log_rho)
+        shared = np.broadcast_to(log_rho, (self.layers,))
+        phi = (columns.log_z - 0.5 * (y - 1) * d * float(shared.sum())) / (y * self.layers)
+        slope = (y - 1) * float((-0.5 * shared / y - columns.force).mean())
+        correction = columns.first_order(y, shared)
+        kept = tuple(map(float, log_rho))
+        return SmearedGas(self.chain, d, y, phi + correction, correction, slope, None, kept)
+
+    def _solve(self, d: float, y: float, log_rho: Array) -> tuple[float, Array]:
+        """Solve <n_l>_y = (1 - 1/y) d/2 and S_E = 0 for (y, log rho) by Newton's method."""
+        size = log_rho.size
+        fold = np.ones((self.layers, 1)) if size == 1 else np.eye(size)
+        for _ in range(_MOST_STEPS):
+            at = self.columns(d, y, log_rho)
+            flipped, total = at.flipped, float((fold @ log_rho).sum())
+            covariance = at.square - np.outer(flipped, flipped)
+            with_log = at.flipped_log - flipped * at.log_b
+            residual = np.append(
+                (y * flipped - 0.5 * (y - 1) * d)[:size], at.log_z - y * at.log_b + 0.5 * d * total
+            )
+            jacobian = np.empty((size + 1, size + 1))
+            moved = y * (y * covariance + at.together - at.square) @ fold
+            jacobian[:size, 1:] = moved[:size]
+            jacobian[:size, 0] = (y * (flipped + y * with_log - 0.5 * d))[:size]
+            jacobian[size, 1:] = (0.5 * d - y * y * with_log) @ fold
+            jacobian[size, 0] = -y * y * (at.log_square - at.log_b**2)
+            try:
+                step = -np.linalg.solve(jacobian, residual)
+            except np.linalg.LinAlgError:
+                step = np.full(size + 1, math.nan)
+            largest = float(np.abs(step).max())
+            if not math.isfinite(largest):
+                break
+            step *= min(1.0, _LARGEST_STEP / largest)
+            y, log_rho = y * math.exp(step[0]), log_rho + step[1:]
+            if largest < max(_ACCURACY, 1e-15 * y):  # rounding of y log B
+                return y, log_rho
+            if not (1 < y < 1e15 and float(log_rho.max()) < 0):
+                break
+        raise NotConvergedError(
+            f"the gas of flips of {self.chain} did not converge at d = {d:.10g}"
+        )
+
+    def columns(self, d: float, y: float, log_rho: Array) -> _Columns:
+        """Integrate over the fields of a column, and sum over the spins it starts from."""
+        moves = np.vstack([np.zeros(self.layers), self.moves])  # to stay is one
+        log_factor = moves @ np.broadcast_to(log_rho, (self.layers,))
+        parts = [
+            _sector(sites, y, moves, log_factor)
+            for sites in self._sectors(d, y, np.exp(log_factor))
+        ]
+        log_z = float(np.logaddexp.reduce([part.log_z for part in parts]))
+        shares = [math.exp(part.log_z - log_z) for part in parts]
+
+        def mean(name: str) -> Any:
+            return sum(
+                share * getattr(part, name) for share, part in zip(shares, parts, strict=True)
+            )
+
+        names = ("log_b", "log_square", "flipped", "flipped_log", "square", "together", "force")
+        # A flip of all spins and fields doubles the columns.
+        return _Columns(log_z + math.log(2.0), *(mean(name) for name in names))
+
+    @abstractmethod
+    def _sectors(self, d: float, y: float, factor: Array) -> Iterator[list[_Windows]]:
+        """Yield the windows of the layers, in turn for all bonds from which a column starts."""
+
+
+class CoreGas(FieldGas):
     """One layer: its spin can flip."""
 
     moves = np.array([[1.0]])
@@ -232,8 +409,13 @@ class _CoreGas(_Gas):
         for mass, _, _, flips in _cells(self.chain.jd, self.chain.jd):
             yield (flips,), 2 * mass
 
+    def _sectors(self, d: float, y: float, factor: Array) -> Iterator[list[_Windows]]:
+        jd, sigma = self.chain.jd, math.sqrt(2 * d)
+        nodes = field_nodes(1 - 2 * d, (jd,), _step(4, y))
+        yield [_windows(np.array([jd, jd]), np.array([1, -1]), nodes, sigma, y, factor)]
 
-class _PairGas(_Gas):
+
+class PairGas(FieldGas):
     """Two layers: s_1 can flip, or s_2, or both."""
 
     moves = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
@@ -245,19 +427,98 @@ class _PairGas(_Gas):
             for (p1, stays1, alone1, both1), (p2, stays2, alone2, both2) in product(*sides):
                 yield (alone1 and stays2, alone2 and stays1, both1 and both2), 2 * p1 * p2
 
+    def _sectors(self, d: float, y: float, factor: Array) -> Iterator[list[_Windows]]:
+        jd, sigma = self.chain.jd, math.sqrt(2 * d)
+        reverses = np.array([1, -1, -1, 1])  # a flip of one spin reverses the bond
+        flips = np.vstack([np.zeros(2), self.moves])
+        for tau in (1, -1):
+            yield [
+                _windows(
+                    jd + lam * tau * reverses,
+                    1 - 2 * flips[:, layer],
+                    field_nodes(1 - 2 * d, (abs(jd + lam), abs(jd - lam)), _step(2, y)),
+                    sigma,
+                    y,
+                    factor,
+                )
+                for layer, lam in enumerate((self.chain.lam_right, self.chain.lam_left))
+            ]
 
-_GASES: dict[int | float, type[_Gas]] = {1: _CoreGas, 2: _PairGas}
+
+class MessageGas(Gas):
+    """Three layers or more, by messages; two as well where their couplings differ.
+
+    y* is not searched for beyond y rho = `beyond`.
+    """
+
+    def __init__(self, chain: Chain, beyond: float = BEYOND) -> None:
+        super().__init__(chain)
+        self._beyond = beyond
+
+    def leading_order(self, d: float, y: float, log_rho: Array) -> SmearedGas:
+        """Solve from a guess, which may have a rho for every layer."""
+        solver = DeepGasSolver(self.chain, d)
+        gas = solver.ystar(y, np.asarray(log_rho)[: solver.fold.size])
+        slope, changed = solver.slope(gas), solver.finer(gas)
+        kept = tuple(map(float, gas.log_rho))
+        internal = gas.phi + gas.correction
+        return SmearedGas(
+            self.chain, d, gas.y, internal, gas.correction, slope, None, kept, changed
+        )
+
+    def start(self, d: float) -> tuple[float, Array]:
+        """Search for y* along y."""
+        gas, bound = find_deep_gas(self.chain, d, self._beyond)
+        if bound:
+            raise OutsideValidityError(
+                f"in {self.chain} every move can be allowed at once: y* is not of order 1/d"
+            )
+        return gas.y, gas.log_rho
+
+    def answer(
+        self, d: float, least_y: float, start: tuple[float, Array] | None
+    ) -> GasAnswer | None:
+        """Return y* and S_I* at `d`; `start` is not needed."""
+        gas, bound = find_deep_gas(self.chain, d, self._beyond)
+        if gas.y < least_y:
+            return None
+        solver = DeepGasSolver(self.chain, d)
+        slope, rule = solver.slope(gas), solver.finer(gas)
+        log_rho = solver.spread(gas.log_rho)
+        qhat = -log_rho / (2 * gas.y)
+        if not (float(qhat.max()) < MOST_QHAT and float(log_rho.max()) < math.log(MOST_RHO)):
+            return None
+        # S_I* has orders that go like d^2; for one layer and two the power was 1.0 to 3.2.
+        slope += 2 * gas.correction / d
+        left = gas.external / gas.y if bound else 0.0
+        # The first order moves S_E by about y times what it adds to phi.
+        moved = 2 * gas.softness * gas.layers * gas.y * abs(gas.correction)
+        return GasAnswer(
+            y=gas.y,
+            y_error=gas.y * (moved + 1e-4),
+            y_is_bound=bound,
+            internal=gas.phi + gas.correction - left,
+            internal_error=SECOND_ORDER * float(qhat.max()) * abs(gas.correction) + rule + left,
+            slope=slope,
+            slope_error=1.2 * abs(gas.correction) / d + 1e-4 * abs(slope) + 2 * rule / d + left / d,
+            qhat=qhat,
+            residual=0.0 if bound else abs(gas.external),
+        )
 
 
-def _gas(chain: Chain) -> _Gas:
-    if chain.layers not in _GASES:
-        raise InvalidInputError("layers", chain.layers, "1 or 2 for the dilute gas of flips")
-    return _GASES[chain.layers](chain)
+_GASES: dict[int | float, type[Gas]] = {1: CoreGas, 2: PairGas}
 
 
-def class_weights(chain: Chain) -> dict[tuple[bool, ...], float]:
-    """Weight p_f of the satisfied columns by the moves they allow, summed over their spins."""
-    return _gas(chain).class_weights()
+def gas_of(chain: Chain) -> Gas:
+    """Return the dilute gas of flips of a chain of any depth.
+
+    Examples
+    --------
+    >>> from rmtheory import Chain
+    >>> type(gas_of(Chain(2, 0.1, 0.3))).__name__
+    'PairGas'
+    """
+    return _GASES.get(chain.layers, MessageGas)(chain)
 
 
 def _cells(v: float, flipped: float) -> list[tuple[float, bool, bool, bool]]:
@@ -276,10 +537,6 @@ def _cells(v: float, flipped: float) -> list[tuple[float, bool, bool, bool]]:
 
 
 # Windows smeared by sqrt(2d): the gas uniformly in d/J_D^2.
-
-#: Moves of a column, and layers flipped by each: those of one layer, and of two.
-_STAY_OR_FLIP = np.array([[0.0], [1.0]])
-_STAY_OR_FLIP_EACH = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 
 #: Share of the integral that a dropped node may have, as a logarithm.
 _NEGLIGIBLE = -45.0
@@ -306,6 +563,33 @@ _DIFFERENCE = 0.01
 
 #: Largest qhat, and share of flipped spins rho, at which flips are called dilute.
 MOST_QHAT, MOST_RHO = 0.25, 1 / 16
+
+#: Distance at which the sharp windows have to do as a start.
+_LEAST_START = 1e-14
+
+#: What the first order moves y* by, relatively and in units of qhat: 5 to 10 for one layer.
+_Y_MOVES = 15.0
+
+#: y d at which the gas of two layers is read where S_E > 0 at all y, and y rho beyond which y* is
+#: not searched for by messages: of two layers more is cheap.
+_PLATEAU, _BEYOND_PAIR = 40.0, 16.0
+
+
+@dataclass(frozen=True, eq=False)
+class GasAnswer:
+    """What the gas says of one distance; entropies per neuron."""
+
+    y: float
+    y_error: float
+    #: Whether y* is only known to be larger.
+    y_is_bound: bool
+    internal: float
+    internal_error: float
+    slope: float
+    slope_error: float
+    #: One for each layer.
+    qhat: Array
+    residual: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -371,7 +655,7 @@ class SmearedGas:
                 return True
             try:
                 start = gas._ahead(before, math.log(ratio))
-                after = _leading_order(gas.chain, gas.d / ratio, *start)
+                after = gas_of(gas.chain).leading_order(gas.d / ratio, *start)
             except NotConvergedError:
                 ratio = math.sqrt(ratio)
                 if ratio < _LEAST_RATIO:
@@ -420,133 +704,17 @@ def smeared_gas(chain: Chain, d: float, start: tuple[float, Array] | None = None
     >>> f"{gas.internal:.6e} {gas.error:.0e} {gas.y_star:.4g}"
     '4.670560e-04 8e-10 3436'
     """
+    of_chain = gas_of(chain)
     if start is None:
-        start = _from_the_limit(chain, d)
-    gas = _leading_order(chain, d, start[0], np.array(start[1], dtype=float))
+        start = of_chain.start(d)
+    gas = of_chain.leading_order(d, start[0], np.array(start[1], dtype=float))
     y, log_rho = gas.y_star, np.array(gas.log_rho)
     above, below = (
-        _leading_order(chain, factor * d, y, log_rho).correction
+        of_chain.leading_order(factor * d, y, log_rho).correction
         for factor in (1 + _DIFFERENCE, 1 - _DIFFERENCE)
     )
     change = (above - below) / (2 * _DIFFERENCE * d)
     return replace(gas, slope=gas.slope + change, slope_correction=change)
-
-
-def _leading_order(chain: Chain, d: float, y: float, log_rho: Array) -> SmearedGas:
-    """Solve the gas from a guess; S_I* to first order in qhat, the slope to leading order."""
-    solve = _few_layers if chain.layers <= 2 else _many_layers
-    return solve(chain, d, y, log_rho)
-
-
-def gas_at(chain: Chain, d: float, y: float) -> tuple[SmearedGas, float]:
-    """Return the gas of one layer or two mirror images at given y, and S_E per neuron there."""
-    from scipy import optimize
-
-    def excess(log_rho: float) -> float:
-        columns = _columns_of(chain, d, y, np.array([log_rho]))
-        return y * float(columns.flipped[0]) - 0.5 * (y - 1) * d
-
-    low, high = math.log(d) - 5, math.log(MOST_RHO)
-    if excess(low) > 0 or excess(high) < 0:
-        raise NotConvergedError(f"flips of {chain} are not dilute at d = {d:.10g}, y = {y:g}")
-    log_rho = np.array([optimize.brentq(excess, low, high, xtol=1e-10)])
-    gas = _collected(chain, d, y, log_rho)
-    columns, total = _columns_of(chain, d, y, log_rho), chain.finite_layers * float(log_rho[0])
-    external = (columns.log_z - y * columns.log_b + 0.5 * d * total) / chain.finite_layers
-    return gas, external
-
-
-def _many_layers(chain: Chain, d: float, y: float, log_rho: Array) -> SmearedGas:
-    """Three layers or more, by messages; the guess may have a rho for every layer."""
-    solver = DeepGasSolver(chain, d)
-    gas = solver.ystar(y, np.asarray(log_rho)[: solver.fold.size])
-    slope, changed = solver.slope(gas), solver.finer(gas)
-    kept = tuple(map(float, gas.log_rho))
-    return SmearedGas(
-        chain, d, gas.y, gas.phi + gas.correction, gas.correction, slope, None, kept, changed
-    )
-
-
-def _few_layers(chain: Chain, d: float, y: float, log_rho: Array) -> SmearedGas:
-    """One layer or two: all fields at once."""
-    return _collected(chain, d, *_solve(chain, d, y, log_rho))
-
-
-def _collected(chain: Chain, d: float, y: float, log_rho: Array) -> SmearedGas:
-    """Return S_I* to first order in qhat and the slope to leading order at a solution."""
-    columns = _columns_of(chain, d, y, log_rho)
-    layers = chain.finite_layers
-    shared = np.broadcast_to(log_rho, (layers,))
-    phi = (columns.log_z - 0.5 * (y - 1) * d * float(shared.sum())) / (y * layers)
-    slope = (y - 1) * float((-0.5 * shared / y - columns.force).mean())
-    correction = _first_order(columns, y, shared)
-    kept = tuple(map(float, log_rho))
-    return SmearedGas(chain, d, y, phi + correction, correction, slope, None, kept)
-
-
-def _first_order(columns: _Columns, y: float, log_rho: Array) -> float:
-    """First order in qhat of S_I*: exp(2 qhat (d/dlog rho)^2) acts on B^y."""
-    square, together = np.diag(columns.square), np.diag(columns.together)
-    curved = y * y * square + y * (together - square)
-    return -float(log_rho @ curved) / (y * y * log_rho.size)
-
-
-def _from_the_limit(chain: Chain, d: float) -> tuple[float, Array]:
-    """Follow the gas to `d` from a distance so small that the windows are sharp."""
-    if chain.layers > 2:
-        gas, bound = find_deep_gas(chain, d)
-        if bound:
-            raise OutsideValidityError(
-                f"in {chain} every move can be allowed at once: y* is not of order 1/d"
-            )
-        return gas.y, gas.log_rho
-    limit = small_distance(chain, d)
-    guess = math.log(limit.y_star), np.array(limit.log_rho)
-    try:
-        return _solve(chain, d, math.exp(guess[0]), guess[1])
-    except NotConvergedError:
-        if d < _LEAST_START:
-            raise
-    y, log_rho = _from_the_limit(chain, d / 3)
-    return _solve(chain, d, y / 3, log_rho + math.log(3) / 2)
-
-
-#: Distance at which the sharp windows have to do as a start.
-_LEAST_START = 1e-14
-
-
-def _solve(chain: Chain, d: float, y: float, log_rho: Array) -> tuple[float, Array]:
-    """Solve <n_l>_y = (1 - 1/y) d/2 and S_E = 0 for (y, log rho) by Newton's method."""
-    size = log_rho.size
-    fold = np.ones((chain.finite_layers, 1)) if size == 1 else np.eye(size)
-    for _ in range(_MOST_STEPS):
-        at = _columns_of(chain, d, y, log_rho)
-        flipped, total = at.flipped, float((fold @ log_rho).sum())
-        covariance = at.square - np.outer(flipped, flipped)
-        with_log = at.flipped_log - flipped * at.log_b
-        residual = np.append(
-            (y * flipped - 0.5 * (y - 1) * d)[:size], at.log_z - y * at.log_b + 0.5 * d * total
-        )
-        jacobian = np.empty((size + 1, size + 1))
-        moved = y * (y * covariance + at.together - at.square) @ fold
-        jacobian[:size, 1:] = moved[:size]
-        jacobian[:size, 0] = (y * (flipped + y * with_log - 0.5 * d))[:size]
-        jacobian[size, 1:] = (0.5 * d - y * y * with_log) @ fold
-        jacobian[size, 0] = -y * y * (at.log_square - at.log_b**2)
-        try:
-            step = -np.linalg.solve(jacobian, residual)
-        except np.linalg.LinAlgError:
-            step = np.full(size + 1, math.nan)
-        largest = float(np.abs(step).max())
-        if not math.isfinite(largest):
-            break
-        step *= min(1.0, _LARGEST_STEP / largest)
-        y, log_rho = y * math.exp(step[0]), log_rho + step[1:]
-        if largest < max(_ACCURACY, 1e-15 * y):  # rounding of y log B
-            return y, log_rho
-        if not (1 < y < 1e15 and float(log_rho.max()) < 0):
-            break
-    raise NotConvergedError(f"the gas of flips of {chain} did not converge at d = {d:.10g}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -566,24 +734,11 @@ class _Columns:
     #: <(d log B/dx_l)^2>
     force: Array
 
-
-def _columns_of(chain: Chain, d: float, y: float, log_rho: Array) -> _Columns:
-    """Integrate over the fields of a column, and sum over the spins it starts from."""
-    layers = chain.finite_layers
-    moves = _STAY_OR_FLIP if layers == 1 else _STAY_OR_FLIP_EACH
-    log_factor = moves @ np.broadcast_to(log_rho, (layers,))
-    parts = [
-        _sector(sites, y, moves, log_factor) for sites in _sectors(chain, d, y, np.exp(log_factor))
-    ]
-    log_z = float(np.logaddexp.reduce([part.log_z for part in parts]))
-    shares = [math.exp(part.log_z - log_z) for part in parts]
-
-    def mean(name: str) -> Any:
-        return sum(share * getattr(part, name) for share, part in zip(shares, parts, strict=True))
-
-    names = ("log_b", "log_square", "flipped", "flipped_log", "square", "together", "force")
-    # A flip of all spins and fields doubles the columns.
-    return _Columns(log_z + math.log(2.0), *(mean(name) for name in names))
+    def first_order(self, y: float, log_rho: Array) -> float:
+        """First order in qhat of S_I*: exp(2 qhat (d/dlog rho)^2) acts on B^y."""
+        square, together = np.diag(self.square), np.diag(self.together)
+        curved = y * y * square + y * (together - square)
+        return -float(log_rho @ curved) / (y * y * log_rho.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -593,28 +748,6 @@ class _Windows:
     rows: Array
     slopes: Array
     log_weight: Array
-
-
-def _sectors(chain: Chain, d: float, y: float, factor: Array) -> Iterator[list[_Windows]]:
-    """Yield the windows of the layers, in turn for aligned and for opposite spins."""
-    jd, sigma = chain.jd, math.sqrt(2 * d)
-    if chain.finite_layers == 1:
-        nodes = field_nodes(1 - 2 * d, (jd,), _step(4, y))
-        yield [_windows(np.array([jd, jd]), np.array([1, -1]), nodes, sigma, y, factor)]
-        return
-    signs = np.array([1, -1, -1, 1])  # a flip of one spin reverses the bond
-    for tau in (1, -1):
-        yield [
-            _windows(
-                jd + lam * tau * signs,
-                1 - 2 * _STAY_OR_FLIP_EACH[:, layer],
-                field_nodes(1 - 2 * d, (abs(jd + lam), abs(jd - lam)), _step(2, y)),
-                sigma,
-                y,
-                factor,
-            )
-            for layer, lam in enumerate((chain.lam_right, chain.lam_left))
-        ]
 
 
 def _step(level: int, y: float) -> float:

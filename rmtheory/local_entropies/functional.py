@@ -249,6 +249,12 @@ class Functional(ABC):
     fast: ClassVar[bool] = False
     #: Whether arbitrary precision is implemented.
     any_digits: ClassVar[bool] = False
+    #: Accuracy of the entropies where q0 > 0, and of the distance where M0 = 0; the y* beyond which
+    #: that distance is not searched for: the quadrature becomes slow. None where q0 is not worked
+    #: out.
+    broken_tol: ClassVar[float | None] = None
+    loss_tol: ClassVar[float | None] = None
+    loss_y: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         self.chain.refuse_beyond(1e100)

@@ -97,6 +97,9 @@ class PairFunctional(Functional):
     plateau_y = 2e4
     largest_y = 1e5
     gas_y = 300.0
+    broken_tol = 1e-7
+    loss_tol = 1e-5
+    loss_y = 15.0
     in_reach = "two layers are in reach up to y = 100000"
 
     @property

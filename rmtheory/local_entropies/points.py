@@ -19,7 +19,6 @@ that of the dilute gas of flips, or continued in 1/y.
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
@@ -28,18 +27,10 @@ import numpy as np
 
 from rmtheory.base import checks
 from rmtheory.base.chain import Chain
-from rmtheory.base.errors import InvalidInputError, NotConvergedError, OutsideValidityError
+from rmtheory.base.errors import InvalidInputError, NotConvergedError
 from rmtheory.base.estimate import Estimate, Tier
 from rmtheory.base.gaussian import Array
-from rmtheory.local_entropies.deep_gas import DeepGas, DeepGasSolver, find_deep_gas
-from rmtheory.local_entropies.dilute_gas import (
-    MOST_QHAT,
-    MOST_RHO,
-    SECOND_ORDER,
-    SmearedGas,
-    gas_at,
-    smeared_gas,
-)
+from rmtheory.local_entropies.dilute_gas import gas_of
 from rmtheory.local_entropies.functional import Functional, Refined
 from rmtheory.local_entropies.precise import precise_point, precise_ystar
 from rmtheory.local_entropies.replicated import Ladder, replicated_entropy, replicated_internal
@@ -357,12 +348,8 @@ def _from_ladder(model: Functional, ladder: Ladder) -> YStar | None:
 
 
 def _diluted(model: Functional, d: float) -> YStar | None:
-    r"""Return what the dilute gas of flips says; None where flips are not dilute.
-
-    Where S_E > 0 up to y rho = 4 every flip may be allowed at once: S_I* is then known to S_E/y,
-    as in :func:`_unbounded`.
-    """
-    return None if model.gas_y == math.inf or d > _DILUTE else _by_gas(model.chain, d)
+    """Return what the dilute gas of flips says; None where flips are not dilute."""
+    return None if model.gas_y == math.inf or d > _DILUTE else _by_gas(model, d)
 
 
 def _gas_first(model: Functional, d: float, tracker: CurveTracker) -> YStar | None:
@@ -375,109 +362,44 @@ def _gas_first(model: Functional, d: float, tracker: CurveTracker) -> YStar | No
     expected = tracker.expected(d)
     if expected is not None and expected[0] < model.gas_y:
         return None
-    answer = _by_gas(model.chain, d, model.gas_y, expected)
+    answer = _by_gas(model, d, model.gas_y, expected)
     if answer is None or float(answer.internal.error) > _SMALL * abs(float(answer.internal)):
         return None
     return answer
 
 
 def _by_gas(
-    chain: Chain,
+    model: Functional,
     d: float,
     least_y: float = 0.0,
     expected: tuple[float, Array] | None = None,
 ) -> YStar | None:
-    """Solve the gas, from a guess of y and qhat; None if there is none or y* < `least_y`."""
+    """Solve the gas, from a guess of y and qhat; None if it is too uncertain or y* < `least_y`."""
     start = None if expected is None else (expected[0], -2 * expected[0] * expected[1])
     try:
-        if chain.layers == 2:  # all fields at once, whatever rho is
-            with suppress(OutsideValidityError):
-                pair = smeared_gas(chain, d, start)
-                return None if pair.y_star < least_y else _from_pair_gas(pair)
-            if chain.uniform:
-                return _from_pair_gas(*gas_at(chain, d, _PLATEAU / d))
-        gas, bound = find_deep_gas(chain, d)
+        gas = gas_of(model.chain).answer(d, least_y, start)
     except NotConvergedError:
         return None
-    return None if gas.y < least_y else _from_gas(gas, bound)
-
-
-#: What the first order moves y* by, relatively and in units of qhat: 5 to 10 for one layer.
-_Y_MOVES = 15.0
-
-
-#: y d at which the gas of two layers is read where S_E > 0 at all y.
-_PLATEAU = 40.0
-
-
-def _from_pair_gas(gas: SmearedGas, external: float = 0.0) -> YStar | None:
-    """Turn the gas of two layers into a result; None if it is too uncertain.
-
-    Where S_E = `external` > 0 its y is a lower bound of y*.
-    """
-    if external < 0:
-        return None
-    bound, left = external > 0, external / gas.y_star
-    error = gas.error + left
-    if not gas.dilute or error > _MOST_UNCERTAIN * abs(gas.internal):
+    if gas is None or gas.internal_error > _MOST_UNCERTAIN * abs(gas.internal):
         return None
     label = "dilute gas of flips to first order in qhat"
-    y, moved = gas.y_star, _Y_MOVES * gas.qhat
-    qhat = -np.broadcast_to(np.array(gas.log_rho), (2,)) / (2 * y)
-    conjugates = tuple(Estimate(float(q), float(q) * moved, Tier.ESTIMATED, label) for q in qhat)
-    return YStar(
-        gas.chain,
-        gas.d,
-        _lower_bound(y, label) if bound else Estimate(y, moved * y, Tier.ESTIMATED, label),
-        Estimate(gas.internal - left, error, Tier.ESTIMATED, label),
-        Estimate(gas.slope, gas.slope_error + left / gas.d, Tier.ESTIMATED, label),
-        _upper_bounds(qhat, label) if bound else conjugates,
-        0.0,
-        None,
-        y_star_is_bound=bound,
-    )
 
+    def estimate(value: float, error: float) -> Estimate:
+        return Estimate(value, error, Tier.ESTIMATED, label)
 
-def _from_gas(gas: DeepGas, bound: bool) -> YStar | None:
-    """Turn the gas at one distance into a result; None if it is too uncertain."""
-    chain, d = gas.chain, gas.d
-    solver = DeepGasSolver(chain, d)
-    try:
-        slope, rule = solver.slope(gas), solver.finer(gas)
-    except NotConvergedError:
-        return None
-    log_rho = solver.spread(gas.log_rho)
-    qhat = -log_rho / (2 * gas.y)
-    label = "dilute gas of flips to first order in qhat"
-    error = SECOND_ORDER * float(qhat.max()) * abs(gas.correction) + rule
-    internal = gas.phi + gas.correction
-    # S_I* has orders that go like d^2; for one layer and two the power was between 1.0 and 3.2.
-    slope += 2 * gas.correction / d
-    slope_error = 1.2 * abs(gas.correction) / d + 1e-4 * abs(slope) + 2 * rule / d
-    if bound:
-        left = gas.external / gas.y
-        internal, error = internal - left, error + left
-        slope_error += left / d
-    flips_dilute = float(qhat.max()) < MOST_QHAT and float(log_rho.max()) < math.log(MOST_RHO)
-    if not flips_dilute or error > _MOST_UNCERTAIN * abs(internal):
-        return None
-    # The first order moves S_E by about y times what it adds to phi.
-    moved = 2 * gas.softness * gas.layers * gas.y * abs(gas.correction)
-    y_error = gas.y * (moved + 1e-4)
+    relative = gas.y_error / gas.y
     return YStar(
-        chain,
+        model.chain,
         d,
-        _lower_bound(gas.y, label) if bound else Estimate(gas.y, y_error, Tier.ESTIMATED, label),
-        Estimate(internal, error, Tier.ESTIMATED, label),
-        Estimate(slope, slope_error, Tier.ESTIMATED, label),
-        _upper_bounds(qhat, label)
-        if bound
-        else tuple(
-            Estimate(float(q), float(q) * y_error / gas.y, Tier.ESTIMATED, label) for q in qhat
-        ),
-        abs(gas.external) if not bound else 0.0,
+        _lower_bound(gas.y, label) if gas.y_is_bound else estimate(gas.y, gas.y_error),
+        estimate(gas.internal, gas.internal_error),
+        estimate(gas.slope, gas.slope_error),
+        _upper_bounds(gas.qhat, label)
+        if gas.y_is_bound
+        else tuple(estimate(float(q), float(q) * relative) for q in gas.qhat),
+        gas.residual,
         None,
-        y_star_is_bound=bound,
+        y_star_is_bound=gas.y_is_bound,
     )
 
 

@@ -213,8 +213,8 @@ class _Search:
 
 # Critical couplings.
 
-#: Largest width of a bracket.
-MOST_WIDTH = 1e-2
+#: Least and largest width of a bracket.
+LEAST_WIDTH, MOST_WIDTH = 1e-10, 1e-2
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,7 +308,7 @@ def critical_coupling(
     kind : {"rm", "gap"}
         Which threshold.
     width : float, optional
-        Width of the bracket, at most 0.01; 1e-9 for the core module, 1e-5 for two layers, 1e-4 for
+        Width of the bracket, 1e-10 to 0.01; 1e-9 for the core module, 1e-5 for two layers, 1e-4 for
         more.
     verdicts : bool
         Judge the whole curve at both ends, which takes about as long again as the search; otherwise
@@ -329,8 +329,8 @@ def critical_coupling(
     rough = rough_boundary(checks.layers(layers), kind)
     chain_at = rough.family(coupling, jd, lam)
     width = rough.width if width is None else width
-    if not 0 < width <= MOST_WIDTH:
-        raise InvalidInputError("width", width, f"positive and at most {MOST_WIDTH:g}")
+    if not LEAST_WIDTH <= width <= MOST_WIDTH:
+        raise InvalidInputError("width", width, f"between {LEAST_WIDTH:g} and {MOST_WIDTH:g}")
     other = jd if coupling == "lam" else lam
     if other is not None:
         _check_exists(rough, coupling, other)

@@ -13,7 +13,7 @@ from rmtheory.local_entropies import points as results
 from rmtheory.local_entropies.curves import CurveStoppedError, Verdict, curve, monotonicity
 from rmtheory.local_entropies.dilute_gas import (
     SmearedGas,
-    class_weights,
+    gas_of,
     small_distance,
     smeared_gas,
 )
@@ -153,7 +153,7 @@ def test_the_gas_of_two_layers() -> None:
     )
     # The classes of columns add up to the annealed entropy.
     for chain in (CORE, Chain(2, 0.2, 0.5), Chain(2, 0.3, lam_left=0.1, lam_right=-0.6)):
-        total = math.log(sum(class_weights(chain).values())) / chain.finite_layers
+        total = math.log(sum(gas_of(chain).sharp().class_weights.values())) / chain.finite_layers
         value, _ = entropy_array(chain.layers, chain.jd, chain.lam_left, chain.lam_right)
         assert total == pytest.approx(float(value), abs=1e-12), chain
 

@@ -9,7 +9,7 @@ from scipy import special
 
 from rmtheory import Chain
 from rmtheory.local_entropies.deep_gas import DeepGasSolver, GasChain, GasGrid, find_deep_gas
-from rmtheory.local_entropies.dilute_gas import _columns_of, smeared_gas
+from rmtheory.local_entropies.dilute_gas import gas_of, smeared_gas
 from rmtheory.local_entropies.points import _diluted, ystar
 from rmtheory.local_entropies.transfer_operator import transfer_functional
 
@@ -23,7 +23,7 @@ def log_z(chain: Chain, d: float, y: float, log_rho: np.ndarray, level: int = 1)
 @pytest.mark.parametrize(("jd", "lam", "d"), [(0.1, 0.2, 1e-3), (0.05, 0.3, 2e-3)])
 def test_of_two_layers_it_is_the_sum_over_both_fields(jd: float, lam: float, d: float) -> None:
     gas = smeared_gas(Chain(2, jd, lam), d)
-    known = _columns_of(Chain(2, jd, lam), d, gas.y_star, np.array(gas.log_rho)).log_z
+    known = gas_of(Chain(2, jd, lam)).sharp().columns(d, gas.y_star, np.array(gas.log_rho)).log_z
     ours = log_z(Chain(2, jd, lam), d, gas.y_star, np.repeat(gas.log_rho, 2))
     assert ours == pytest.approx(known, abs=1e-7)
 
@@ -31,7 +31,7 @@ def test_of_two_layers_it_is_the_sum_over_both_fields(jd: float, lam: float, d: 
 @pytest.mark.parametrize("layers", [3, "inf"])
 def test_without_a_coupling_layers_are_cores(layers: int | str) -> None:
     core = smeared_gas(Chain(1, 0.1), 1e-3)
-    known = _columns_of(Chain(1, 0.1), 1e-3, core.y_star, np.array(core.log_rho)).log_z
+    known = gas_of(Chain(1, 0.1)).sharp().columns(1e-3, core.y_star, np.array(core.log_rho)).log_z
     count = 3 if layers == 3 else 1
     ours = log_z(Chain(layers, 0.1, 0.0), 1e-3, core.y_star, np.repeat(core.log_rho, count))
     assert ours == pytest.approx(count * known, abs=3e-6)
@@ -109,7 +109,7 @@ def test_two_layers_at_large_y_by_both_gases() -> None:
     """All fields at once against messages."""
     point = ystar(Chain(2, 0.6, 0.3), 0.002)
     assert 1000 < float(point.y_star) < 2000
-    gas, bound = find_deep_gas(Chain(2, 0.6, 0.3), 0.002)
+    gas, bound = find_deep_gas(Chain(2, 0.6, 0.3), 0.002, beyond=16)
     assert not bound
     assert gas.phi + gas.correction == pytest.approx(float(point.internal), rel=1e-5)
     assert point.y_star.contains(gas.y)

@@ -116,6 +116,8 @@ def test_verdicts_that_are_not_opposite_are_refused(monkeypatch: pytest.MonkeyPa
 
 def test_a_width_below_the_errors_is_refused() -> None:
     with pytest.raises(NotConvergedError, match="is not resolved to 1e-12"):
+        bracket(lambda jd: Chain(1, jd), boundaries.boundary_of("rm"), 0.0731, 1e-12, 1e-11)
+    with pytest.raises(InvalidInputError, match=r"width must be between 1e-10 and 0\.01"):
         critical_coupling(1, "jd", width=1e-12)
 
 
@@ -161,7 +163,7 @@ def test_a_refusal_prints_the_digits_it_has() -> None:
         ({"layers": 0, "coupling": "jd"}, "layers must be an integer >= 1 or inf"),
         ({"layers": 1, "coupling": "lam"}, "coupling must be jd for one layer"),
         ({"layers": 1, "coupling": "jd", "lam": 0.2}, "lam must be absent for one layer"),
-        ({"layers": 1, "coupling": "jd", "width": 0.1}, "width must be positive and at most 0.01"),
+        ({"layers": 1, "coupling": "jd", "width": 0.1}, "width must be between 1e-10 and 0.01"),
         ({"layers": 2, "coupling": "jd"}, "lam must be given when jd is sought"),
         ({"layers": 2, "coupling": "lam"}, "jd must be given when lam is sought"),
         ({"layers": 2, "coupling": "lam", "jd": -0.1}, "jd must be at least 0"),
