@@ -21,8 +21,9 @@ The integral over the layers behind is homogeneous of degree y in f,
 
 rho being that of the layer before. All R are chances relative to no flip, of order one, and v is a
 sum of exponentials of y rho R: it is interpolated through a few Chebyshev points in each R, however
-large y is. A finite chain is a product of such steps, the infinite one the leading eigenvalue.
-Derivatives are differences at fixed nodes.
+large y is. A finite chain is a product of such steps, the infinite one the leading eigenvalue. As
+rho enters through rho R alone, one matrix at a largest rho serves all layers: for a smaller one v
+is interpolated at smaller R. Derivatives are differences at fixed nodes.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class GasGrid:
 
     chain: Chain
     d: float
-    #: y and the largest rho for which they are chosen.
+    #: The y for which they are chosen, and the largest rho that the box has room for.
     y: float
     rho: float
     #: 0 or 1, the finer one.
@@ -91,11 +92,29 @@ class GasGrid:
         return math.prod(self.shape)
 
     @cached_property
+    def axes(self) -> list[Array]:
+        """The points in R_1, R_2 and R_3."""
+        return [0.5 * self.largest * (1 + points(n)) for n in self.shape]
+
+    @cached_property
     def messages(self) -> tuple[Array, Array, Array]:
         """R_1, R_2 and R_3 at the points of the grid, each as a column."""
-        axes = [0.5 * self.largest * (1 + points(n)) for n in self.shape]
-        first, second, third = (axis.reshape(-1, 1) for axis in np.meshgrid(*axes, indexing="ij"))
+        axes = np.meshgrid(*self.axes, indexing="ij")
+        first, second, third = (axis.reshape(-1, 1) for axis in axes)
         return first, second, third
+
+    def at_rho(self, values: Array, rho: float) -> Array:
+        """Return functions of the message for a layer with another `rho` before it.
+
+        `values` are those at the points of the grid, of both bonds along the first axis.
+        """
+        share = rho / self.rho
+        if share > 1 + 1e-9:
+            raise ValueError(f"rho = {rho:g} is beyond {self.rho:g}, that of the grid")
+        second, third = (self.cardinal(share * self.axes[k], k) for k in (1, 2))
+        boxes = np.moveaxis(values.reshape(2, *self.shape, -1), -1, 0)
+        scaled = second @ (boxes @ third.T)
+        return np.moveaxis(scaled, 0, -1).reshape(values.shape)
 
     @cached_property
     def nodes(self) -> tuple[Array, Array]:
@@ -129,7 +148,7 @@ class GasGrid:
 
 
 class GasChain:
-    """log Z of a chain at any (y, rho) close to those of its grid."""
+    """log Z of a chain at any y close to that of its grid, and any rho that it has room for."""
 
     def __init__(self, grid: GasGrid) -> None:
         self.grid = grid
@@ -137,8 +156,8 @@ class GasChain:
         self._sigma = math.sqrt(2 * grid.d)
         self._x, self._log_weight = grid.nodes
         self._couplings = chain.jd, chain.lam_left, chain.lam_right
-        #: Steps of layers inside by (y, rho): a difference in one rho changes one of them.
-        self._steps: dict[tuple[float, float], Array] = {}
+        #: Steps of layers inside by y, at the rho of the grid.
+        self._steps: dict[float, Array] = {}
         #: Values of y whose steps are made together.
         self.together: tuple[float, ...] = ()
 
@@ -150,7 +169,7 @@ class GasChain:
         values = self._last(y, float(rhos[-2]), float(rhos[-1]))
         total = 0.0
         for rho in rhos[-3::-1]:
-            values = self._step(y, float(rho)) @ values
+            values = self.grid.at_rho(self._step(y) @ values, float(rho))
             top = float(values.max())
             if not 0 < top < math.inf:
                 raise NotConvergedError("the messages of the gas of flips broke down")
@@ -190,19 +209,18 @@ class GasChain:
             rows.append(weight @ self.grid.basis(ratios))
         return np.concatenate(rows)
 
-    def _step(self, y: float, rho: float) -> Array:
-        """Step of a layer inside; `rho` is that of the layer before."""
-        if (y, rho) not in self._steps:
+    def _step(self, y: float) -> Array:
+        """Step of a layer inside, the layer before having the rho of the grid."""
+        if y not in self._steps:
             if len(self._steps) > _MOST_KEPT:
                 self._steps.clear()
             together = self.together if y in self.together else (y,)
-            for other, matrix in zip(together, self._matrices(together, rho), strict=True):
-                self._steps[other, rho] = matrix
-        return self._steps[y, rho]
+            self._steps |= zip(together, self._matrices(together), strict=True)
+        return self._steps[y]
 
-    def _matrices(self, ys: Sequence[float], rho: float) -> list[Array]:
+    def _matrices(self, ys: Sequence[float]) -> list[Array]:
         """Steps at a few y: the images of the messages are the same for all of them."""
-        size, (n, *behind_shape) = self.grid.size, self.grid.shape
+        rho, size, (n, *behind_shape) = self.grid.rho, self.grid.size, self.grid.shape
         rest = math.prod(behind_shape)
         matrices = [np.empty((2 * size, 2 * size)) for _ in ys]
         first, second, third = self.grid.messages
@@ -254,7 +272,7 @@ class GasChain:
 
     def _infinite(self, y: float, log_rho: float) -> float:
         """Leading eigenvalue by power iteration: the next one is a few tenths of it or less."""
-        matrix = self._step(y, math.exp(log_rho))
+        matrix = self.grid.at_rho(self._step(y), math.exp(log_rho))
         vector = np.ones(len(matrix))
         growth = 0.0
         for _ in range(400):
@@ -281,8 +299,10 @@ _STEP_D = 1e-2
 #: mixed derivatives are kept.
 _ACCURACY, _MOST_STEPS, _LARGEST_STEP, _SMALL = 2e-5, 25, 0.7, 0.1
 
-#: How far in log y and log rho a grid serves.
+#: How far in log y a grid serves; the room that is left for larger rho, the least, that of a
+#: difference, and the most.
 _SERVES = 0.25
+_ROOM, _LEAST_ROOM, _MOST_ROOM = 0.1, 0.025, 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,10 +403,11 @@ class DeepGasSolver:
         largest = math.exp(float(log_rho.max()))
         if self._grid is not None:
             grid = self._grid.grid
-            moved = max(abs(math.log(y / grid.y)), abs(math.log(largest / grid.rho)))
-            if moved < _SERVES:
+            room = math.log(grid.rho / largest)
+            if abs(math.log(y / grid.y)) < _SERVES and _LEAST_ROOM < room < _MOST_ROOM:
                 return
-        self._grid = GasChain(GasGrid(self.chain, self.d, y, largest, self.level))
+        rho = largest * math.exp(_ROOM)
+        self._grid = GasChain(GasGrid(self.chain, self.d, y, rho, self.level))
 
     def _newton(self, y: float, log_rho: Array, fixed: bool, accuracy: float) -> DeepGas:
         log_rho = np.array(log_rho, dtype=float)
