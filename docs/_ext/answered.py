@@ -1,10 +1,11 @@
-"""What the theory answers, measured: three tables that the docs show, and a picture.
+"""What the theory answers, measured: four tables that the docs show, and a picture.
 
 ``python docs/_ext/answered.py TABLE`` adds the rows that are missing to the file answered_TABLE.csv
 of docs/_static (what was asked, what came out, CPU-seconds):
 
 - ``points``: y*, S_I* and its slope at 300 random (L, J_D, lam, d), and their picture;
 - ``critical``: 60 critical couplings of all depths, with the verdicts at both ends;
+- ``broken``: where the saddle q0 = 0 of two layers is lost along y*(d), and the saddle q0 > 0;
 - ``rule``: phi and S_I at 200 random (chain, d, y) against the rule of tests/local_entropy_rule.py.
 
 Rows are independent of each other and of the order; a run that was interrupted resumes,
@@ -27,7 +28,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from rmtheory import Chain, OutsideValidityError, RMError
+from rmtheory import Chain, Estimate, OutsideValidityError, RMError, Tier
+from rmtheory.local_entropies.broken_branch import broken_ystar, q0_loss
 from rmtheory.local_entropies.points import ystar
 from rmtheory.local_entropies.thresholds import critical_coupling
 
@@ -37,6 +39,10 @@ sys.path.insert(0, str(ROOT))  # what is asked is in the tests
 POINTS, SEED, CPU_LIMIT = 300, 16, 60.0
 
 Row = dict[str, object]
+
+
+#: The line after what the docs say of a table.
+END = "<!-- end -->\n"
 
 
 class _TooLongError(RMError):
@@ -54,6 +60,9 @@ class Table(ABC):
     #: Columns between the number of the question and the CPU-seconds.
     columns: ClassVar[tuple[str, ...]]
 
+    #: Where the docs show it.
+    page: ClassVar[str] = "local-entropy.md"
+
     @property
     def path(self) -> Path:
         """The file."""
@@ -66,6 +75,30 @@ class Table(ABC):
     @abstractmethod
     def answer(self, question: Row) -> Row:
         """Answer a question; an RMError is a refusal."""
+
+    @abstractmethod
+    def lines(self) -> list[str]:
+        """Return what the docs say of the rows, in Markdown."""
+
+    def show(self) -> None:
+        """Bring the page up to date."""
+        page = ROOT / "docs" / self.page
+        before, rest = page.read_text().split(self.begin)
+        _, after = rest.split(END, 1)
+        page.write_text(before + self.block() + after)
+
+    @property
+    def begin(self) -> str:
+        """The line before what the docs say."""
+        return f"<!-- by docs/_ext/answered.py {self.name} -->\n"
+
+    def block(self) -> str:
+        """Return what the docs say, between the lines that mark it."""
+        return self.begin + "\n" + "\n".join(self.lines()) + "\n\n" + END
+
+    def seconds(self) -> list[float]:
+        """Return the CPU-seconds of all rows."""
+        return [float(row["seconds"]) for row in self.rows()]
 
     def rows(self) -> list[dict[str, str]]:
         """Return the rows that are done, in the order of the questions."""
@@ -143,6 +176,17 @@ class PointTable(Table):
             "slope_error": f"{float(point.slope.error):.1g}",
         }
 
+    def lines(self) -> list[str]:
+        """Return how many points were asked and refused, and what they took."""
+        rows, seconds = self.rows(), self.seconds()
+        refused = sum(row["answer"] == "refused" for row in rows)
+        bounds = sum(row["answer"] == "bound of y*" for row in rows)
+        return [
+            f"Of {POINTS} points drawn {len(rows)} have been asked, {refused} of them refused; "
+            f"for {bounds} only a bound of $y^*$ exists. They took {np.mean(seconds):.1f} "
+            f"CPU-seconds on average, at most {max(seconds):.0f}."
+        ]
+
 
 class CriticalTable(Table):
     """Critical couplings of all depths: a bracket and the verdicts at its ends."""
@@ -182,6 +226,107 @@ class CriticalTable(Table):
             "verdict_high": critical.verdicts[1],
         }
 
+    def lines(self) -> list[str]:
+        """Return how many settings were run, and the brackets."""
+        rows = self.rows()
+        answers = [row["answer"] for row in rows]
+        lines = [
+            f"{len(self.questions())} settings, of which {len(rows)} have been run: "
+            f"{answers.count('bracket')} brackets, {answers.count('none exists')} settings at "
+            "which there is no critical coupling because the other one alone is beyond it, "
+            f"{answers.count('refused')} refused; at most {max(self.seconds()):.0f} CPU-seconds.",
+            "",
+            "| $L$ | sought | the other | bracket | $d$ | CPU s |",
+            "|---|---|---|---|---|---|",
+        ]
+        names = {"jd": "$J_D$", "lam": r"$\lambda$"}
+        for row in rows:
+            between = "refused"
+            if row["answer"] == "none exists":
+                between = "none: the other alone is beyond"
+            if row["low"]:
+                digits = 10 if row["layers"] == "1" else 6
+                between = f"{float(row['low']):.{digits}f} … {float(row['high']):.{digits}f}"
+            sought = names[row["coupling"]] + (", gap" if row["kind"] == "gap" else "")
+            depth = r"$\infty$" if row["layers"] == "inf" else row["layers"]
+            cells = (depth, sought, row["other"], between, row["d"], row["seconds"])
+            lines.append("| " + " | ".join(cells) + " |")
+        return lines
+
+
+class BrokenTable(Table):
+    """The branch q0 > 0 of two layers: where M0 = 0 along y*(d), then the saddle at distances."""
+
+    name = "broken"
+    columns = (
+        "jd", "lam", "at", "answer", "d", "d_error", "q0", "q0_error", "qhat0", "qhat0_error",
+        "y_star", "y_star_error", "change", "change_error", "slope", "slope_error", "m0",
+        "m0_error", "replicon", "replicon_error",
+    )  # fmt: skip
+    #: The six curves of the paper, then the critical couplings at J_D = 0 and J_D = 0.05.
+    chains: ClassVar[tuple[tuple[float, float], ...]] = (
+        (0.05, 0.2), (0.05, 0.3), (0.05, 0.4), (0.0, 0.4), (0.0, 0.45), (0.0, 0.5),
+        (0.0, 0.452425), (0.05, 0.27739),
+    )  # fmt: skip
+    places: ClassVar[tuple[str, ...]] = ("onset", "0.1", "0.2")
+
+    def questions(self) -> list[Row]:
+        """Return all places of all chains, those of the onset first."""
+        return [
+            {"jd": jd, "lam": lam, "at": place} for place in self.places for jd, lam in self.chains
+        ]
+
+    def answer(self, question: Row) -> Row:
+        """Return the onset, or the saddle at one distance."""
+        chain = Chain(2, question["jd"], question["lam"])  # type: ignore[arg-type]
+        if question["at"] == "onset":
+            values = {"d": q0_loss(chain)}
+        else:
+            point = broken_ystar(chain, str(question["at"]))
+            assert point.slope is not None
+            values = {
+                "q0": point.q0,
+                "qhat0": point.qhat0,
+                "y_star": point.y,
+                "change": point.change,
+                "slope": point.slope,
+                "m0": point.q0_stability,
+                "replicon": point.replicon,
+            }
+        row: Row = {"answer": "saddle" if "q0" in values else "onset"}
+        for name, estimate in values.items():
+            row[name] = f"{float(estimate.value):.10g}"
+            row[f"{name}_error"] = f"{float(estimate.error):.1g}"
+        return row
+
+    page = "broken-symmetry.md"
+
+    def lines(self) -> list[str]:
+        """Return the onset of each chain, then its saddles."""
+        names = ("d", "q0", "qhat0", "y_star", "change", "slope", "m0", "replicon")
+        lines = [
+            r"| $J_D$ | $\lambda$ | $d$ | $q_0$ | $\hat q_0$ | $y^*$ | $\Delta S_I^*$ | slope | "
+            "$M_0$ at $q_0=0$ | least eigenvalue of $M_r$ |",
+            "|" + 10 * "---|",
+        ]
+        rows = self.rows()
+        for jd, lam in self.chains:
+            for row in rows:
+                if (float(row["jd"]), float(row["lam"])) != (jd, lam):
+                    continue
+                cells = [self._number(row, name) for name in names]
+                cells[0] = f"{cells[0]}: $M_0=0$" if row["at"] == "onset" else row["at"]
+                lines.append("| " + " | ".join([f"{jd:g}", f"{lam:g}", *cells]) + " |")
+        return lines
+
+    @staticmethod
+    def _number(row: dict[str, str], name: str) -> str:
+        """Return a value with the digits that its error leaves, and the error."""
+        if not row[name]:
+            return ""
+        value, error = float(row[name]), float(row[f"{name}_error"])
+        return str(Estimate(value, error, Tier.ESTIMATED, name)).replace(" ± ", "(±") + ")"
+
 
 class RuleTable(Table):
     """The package against an independent rule; ours and theirs differ by so many errors of ours."""
@@ -213,39 +358,27 @@ class RuleTable(Table):
             row[f"{each.quantity}_errors_apart"] = f"{each.errors_apart:.2g}"
         return row
 
+    def lines(self) -> list[str]:
+        """Return how many numbers were compared, and the largest difference."""
+        rows = self.rows()
+        apart = [
+            float(row[f"{name}_errors_apart"])
+            for row in rows
+            for name in ("phi", "internal")
+            if row[f"{name}_errors_apart"]
+        ]
+        tiers = ", ".join(sorted({row["tier"] for row in rows}))
+        beyond = sum(each > 1 for each in apart)
+        return [
+            f"Of {len(apart)} numbers at {len(rows)} points, all of tier *{tiers}*, {beyond} "
+            "differ by more than the errors of both; the largest difference beyond the error of "
+            f"the rule is {max(apart):.2g} of ours."
+        ]
+
 
 TABLES: dict[str, Table] = {
-    table.name: table for table in (PointTable(), CriticalTable(), RuleTable())
+    table.name: table for table in (PointTable(), CriticalTable(), BrokenTable(), RuleTable())
 }
-
-
-#: Where the docs show the critical couplings.
-PAGE = ROOT / "docs" / "local-entropy.md"
-BEGIN, END = "<!-- by docs/_ext/answered.py critical -->\n", "<!-- end -->\n"
-
-
-def critical_lines() -> list[str]:
-    """Return the critical couplings as a table in Markdown."""
-    rows = TABLES["critical"].rows()
-    lines = ["| $L$ | sought | the other | bracket | $d$ | CPU s |", "|---|---|---|---|---|---|"]
-    names = {"jd": "$J_D$", "lam": r"$\lambda$"}
-    for row in rows:
-        between = "none: the other alone is beyond" if row["answer"] == "none exists" else "refused"
-        if row["low"]:
-            digits = 10 if row["layers"] == "1" else 6
-            between = f"{float(row['low']):.{digits}f} … {float(row['high']):.{digits}f}"
-        sought = names[row["coupling"]] + (", gap" if row["kind"] == "gap" else "")
-        depth = r"$\infty$" if row["layers"] == "inf" else row["layers"]
-        cells = (depth, sought, row["other"], between, row["d"], row["seconds"])
-        lines.append("| " + " | ".join(cells) + " |")
-    return lines
-
-
-def show_critical() -> None:
-    """Bring the table of the page up to date."""
-    before, rest = PAGE.read_text().split(BEGIN)
-    _, after = rest.split(END)
-    PAGE.write_text(before + BEGIN + "\n" + "\n".join(critical_lines()) + "\n\n" + END + after)
 
 
 def draw() -> None:
@@ -284,10 +417,9 @@ def main() -> int:
     table = TABLES[options.table]
     numbers = options.numbers or list(range(len(table.questions())))
     complete = table.extend(numbers, options.minutes)
+    table.show()
     if table.name == "points":
         draw()
-    elif table.name == "critical":
-        show_critical()
     return 0 if complete else 1
 
 

@@ -103,6 +103,13 @@ class CoreFunctional(Functional):
         """Least step: at large y it may be that y* runs away to infinity, which is soon clear."""
         return 0.02 if y > 1e4 else super().least_step(y)
 
+    def slope_rounding(self, moments: Moments) -> float:
+        """Slope (y-1) [qhat - <g^2>]: <g^2> is rounded relative to itself, and of order 1/y.
+
+        The rounding of qhat is that of the equations solved.
+        """
+        return min(moments.y, 1 + moments.y * float(moments.forces.sum()))
+
     def q0_stability(self, point: Refined) -> Estimate:
         """M0 at a solved point."""
         return q0_at(self.chain.jd, point)

@@ -56,8 +56,8 @@ _FIELD_STEP = (0.9, 0.6)
 
 _FLIPS = (0, 1)
 
-#: Most steps kept, of a few megabytes each.
-_MOST_KEPT = 24
+#: Most steps kept, of a few megabytes each, and most messages: dilute flips need less than 1000.
+_MOST_KEPT, _MOST_MESSAGES = 24, 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,6 +221,10 @@ class GasChain:
     def _matrices(self, ys: Sequence[float]) -> list[Array]:
         """Steps at a few y: the images of the messages are the same for all of them."""
         rho, size, (n, *behind_shape) = self.grid.rho, self.grid.size, self.grid.shape
+        if size > _MOST_MESSAGES:
+            raise NotConvergedError(
+                f"flips of {self.grid.chain} are not dilute at d = {self.grid.d:.10g}"
+            )
         rest = math.prod(behind_shape)
         matrices = [np.empty((2 * size, 2 * size)) for _ in ys]
         first, second, third = self.grid.messages

@@ -307,6 +307,10 @@ class Functional(ABC):
         """Share of the integral that is left out."""
         return 0.0
 
+    def slope_rounding(self, moments: Moments) -> float:
+        """Return what the slope is rounded by, in units of the rounding of S_E."""
+        return moments.y
+
     def internal_tol(self, tol: float) -> float:
         """How well S_I is to be known where phi is wanted to `tol`."""
         return tol

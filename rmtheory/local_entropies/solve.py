@@ -450,7 +450,7 @@ def _errors(
         + step**2,
         internal_error=change("internal") + rounding / y + drift,
         external_error=change("external") + rounding + y * drift,
-        slope_error=change("slope") + y * rounding + abs(slope_drift),
+        slope_error=change("slope") + model.slope_rounding(moments) * rounding + abs(slope_drift),
         y_error=y_error,
         qhat_error=qhat_error,
         residual=float(

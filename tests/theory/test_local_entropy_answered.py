@@ -42,6 +42,29 @@ def test_critical_couplings_are_brackets_with_opposite_verdicts(answered: Module
         )
 
 
+@pytest.mark.parametrize("name", ["points", "critical", "broken", "rule"])
+def test_the_page_says_what_the_record_holds(answered: ModuleType, name: str) -> None:
+    table = answered.TABLES[name]
+    page = (answered.ROOT / "docs" / table.page).read_text("utf-8")
+    assert table.block() in page, f"python docs/_ext/answered.py {name}"
+
+
+def test_the_branch_of_two_layers_changes_no_verdict(answered: ModuleType) -> None:
+    """It begins beyond all touching points, its slope is positive, and it breaks further."""
+    table = answered.TABLES["broken"]
+    rows = table.rows()
+    assert len(rows) == len(table.questions())
+    touching = max(float(row["d"]) for row in answered.TABLES["critical"].rows() if row["d"])
+    for row in rows:
+        if row["at"] == "onset":
+            assert float(row["d"]) > 3 * touching
+            continue
+        assert float(row["slope"]) > 10 * float(row["slope_error"])
+        assert float(row["change"]) < -10 * float(row["change_error"])
+        assert float(row["m0"]) < 0
+        assert float(row["replicon"]) < -10 * float(row["replicon_error"])
+
+
 @pytest.mark.parametrize("number", [0, 1, 15])
 def test_critical_couplings_again(answered: ModuleType, number: int) -> None:
     """One layer, and two layers where no threshold exists."""
