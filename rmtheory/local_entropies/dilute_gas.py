@@ -287,13 +287,20 @@ class FieldGas(Gas):
     def answer(
         self, d: float, least_y: float, start: tuple[float, Array] | None
     ) -> GasAnswer | None:
-        """Return y* and S_I* at `d`, read at y d = 40 where S_E > 0 at all y."""
+        """Return y* and S_I* at `d`.
+
+        Where every move can be allowed at once, S_E is positive up to y d of several tens: S_I* is
+        read at y d = 40, or 20 or 10, where S_E > 0 still.
+        """
         with suppress(OutsideValidityError):
             gas = smeared_gas(self.chain, d, start)
             return None if gas.y_star < least_y else self._answer(gas, 0.0)
         if self.chain.uniform:
-            gas, external = self.at(d, _PLATEAU / d)
-            return None if external < 0 else self._answer(gas, external)
+            for y in (_PLATEAU / d, 0.5 * _PLATEAU / d, 0.25 * _PLATEAU / d):
+                gas, external = self.at(d, y)
+                if external >= 0:
+                    return self._answer(gas, external)
+            return None
         return MessageGas(self.chain, _BEYOND_PAIR).answer(d, least_y, start)
 
     def _answer(self, gas: SmearedGas, external: float) -> GasAnswer | None:
@@ -570,8 +577,8 @@ _LEAST_START = 1e-14
 #: What the first order moves y* by, relatively and in units of qhat: 5 to 10 for one layer.
 _Y_MOVES = 15.0
 
-#: y d at which the gas of two layers is read where S_E > 0 at all y, and y rho beyond which y* is
-#: not searched for by messages: of two layers more is cheap.
+#: y d at which the gas of two layers is read first where S_E stays positive, and y rho beyond which
+#: y* is not searched for by messages: of two layers more is cheap.
 _PLATEAU, _BEYOND_PAIR = 40.0, 16.0
 
 
