@@ -8,15 +8,7 @@ import numpy as np
 import xarray as xr
 
 from figures.claims import grants
-from figures.claims.claim import (
-    At,
-    Claim,
-    Ours,
-    Relation,
-    ours,
-    select,
-    sizes_of,
-)
+from figures.claims.claim import At, Claim, Ours, Relation, ours, select, sizes_of
 from rmtheory.base.statistics import weighted_fit
 
 _TEXT = "main text, geometry of fixed points"

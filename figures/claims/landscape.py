@@ -13,18 +13,7 @@ import numpy as np
 import xarray as xr
 
 from figures.claims import grants
-from figures.claims.claim import (
-    At,
-    Claim,
-    Kind,
-    Least,
-    Minus,
-    Ours,
-    Relation,
-    at,
-    ours,
-    select,
-)
+from figures.claims.claim import At, Claim, Kind, Least, Minus, Ours, Relation, at, ours, select
 
 _TEXT, _EPOCHS = "SM-G, text", 30
 

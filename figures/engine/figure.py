@@ -40,12 +40,7 @@ import xarray as xr
 from matplotlib.figure import Figure as Picture
 from numpy.typing import NDArray
 
-from rmtheory.base.errors import (
-    InvalidInputError,
-    NotConvergedError,
-    RMError,
-    UnreadableDataError,
-)
+from rmtheory.base.errors import InvalidInputError, NotConvergedError, RMError, UnreadableDataError
 from rmtheory.base.wording import counted
 from rmtheory.runtime import netcdf, provenance
 from rmtheory.runtime.files import replacing, write_text

@@ -16,20 +16,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
-from figures.engine.figure import (
-    Context,
-    Figure,
-    Parameters,
-    Scale,
-    grid,
-)
-from figures.engine.plotting import (
-    curve,
-    label_axes,
-    number,
-    panels,
-    shades,
-)
+from figures.engine.figure import Context, Figure, Parameters, Scale, grid
+from figures.engine.plotting import curve, label_axes, number, panels, shades
 from rmtheory.annealed.mean_number import large_lam_entropy
 from rmtheory.annealed.vectorised import entropy_array
 

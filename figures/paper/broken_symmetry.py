@@ -9,18 +9,8 @@ import xarray as xr
 from matplotlib.figure import Figure as Picture
 from matplotlib.lines import Line2D
 
-from figures.engine.figure import (
-    Context,
-    Figure,
-    Parameters,
-    Scale,
-)
-from figures.engine.plotting import (
-    label_axes,
-    number,
-    panels,
-    shades,
-)
+from figures.engine.figure import Context, Figure, Parameters, Scale
+from figures.engine.plotting import label_axes, number, panels, shades
 from rmtheory.base.chain import Chain
 from rmtheory.local_entropies.broken_branch import broken_ystar, q0_loss
 from rmtheory.local_entropies.points import ystar

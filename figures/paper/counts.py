@@ -16,14 +16,7 @@ from matplotlib.figure import Figure as Picture
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from figures.engine.figure import (
-    Context,
-    Figure,
-    Parameters,
-    Scale,
-    grid,
-    swept,
-)
+from figures.engine.figure import Context, Figure, Parameters, Scale, grid, swept
 from figures.engine.plotting import DOUBLE, label_axes
 from rmtheory.base.chain import Chain
 

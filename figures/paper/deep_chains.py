@@ -17,12 +17,7 @@ from matplotlib.figure import Figure as Picture
 from scipy.interpolate import PchipInterpolator
 
 from figures.engine.figure import Context, Figure, Parameters, Scale, kept_rows
-from figures.engine.plotting import (
-    label_axes,
-    number,
-    panels,
-    shades,
-)
+from figures.engine.plotting import label_axes, number, panels, shades
 from figures.paper.local_entropies import Values, smooth
 from figures.paper.shipped import path_of
 from rmtheory.base.chain import Chain

@@ -12,12 +12,7 @@ from matplotlib.figure import Figure as Picture
 from matplotlib.ticker import MaxNLocator
 from scipy.interpolate import BarycentricInterpolator
 
-from figures.engine.figure import (
-    Context,
-    Figure,
-    Parameters,
-    Scale,
-)
+from figures.engine.figure import Context, Figure, Parameters, Scale
 from figures.engine.plotting import label_axes, panels, shades
 from rmtheory.annealed.mean_number import entropy
 from rmtheory.base.chain import Chain

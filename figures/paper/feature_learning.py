@@ -8,12 +8,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure as Picture
 
-from figures.engine.figure import (
-    Context,
-    Figure,
-    Parameters,
-    Scale,
-)
+from figures.engine.figure import Context, Figure, Parameters, Scale
 from figures.engine.plotting import label_axes, panels
 from figures.paper.trained_networks import (
     ALL,

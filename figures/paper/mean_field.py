@@ -34,12 +34,7 @@ from rmtheory.dynamics.finite_size import (
     stopping_law,
     stored_theory,
 )
-from rmtheory.dynamics.freezing import (
-    FlipRateCurve,
-    fitted_curve,
-    flip_rate_curve,
-    freezing_point,
-)
+from rmtheory.dynamics.freezing import FlipRateCurve, fitted_curve, flip_rate_curve, freezing_point
 from rmtheory.dynamics.two_copies import Presentation, overlap_of_phases
 from rmtheory.runtime.provenance import parameters_hash
 from rmtheory.runtime.untrusted import read_json

@@ -9,12 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
-from figures.engine.figure import (
-    Context,
-    Figure,
-    Parameters,
-    Scale,
-)
+from figures.engine.figure import Context, Figure, Parameters, Scale
 from figures.engine.plotting import COLUMN, DOUBLE, label_axes, panels
 from figures.paper.trained_networks import (
     ALL,

@@ -11,12 +11,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
-from figures.engine.figure import (
-    Context,
-    Figure,
-    Parameters,
-    Scale,
-)
+from figures.engine.figure import Context, Figure, Parameters, Scale
 from figures.engine.plotting import COLUMN, label_axes
 from rmtheory.local_entropies.boundaries import KINDS
 from rmtheory.local_entropies.diagram import (

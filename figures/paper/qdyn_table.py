@@ -10,12 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
 from figures.claims.landscape import QDYN_EPOCHS, QDYN_TABLE
-from figures.engine.figure import (
-    Context,
-    Figure,
-    Parameters,
-    Scale,
-)
+from figures.engine.figure import Context, Figure, Parameters, Scale
 from figures.engine.plotting import COLUMN, label_axes
 from figures.paper.trained_networks import (
     ALL,

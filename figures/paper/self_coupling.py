@@ -13,12 +13,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
-from figures.engine.figure import (
-    Context,
-    Figure,
-    Parameters,
-    Scale,
-)
+from figures.engine.figure import Context, Figure, Parameters, Scale
 from figures.engine.plotting import DOUBLE, chance_line, label_axes, panels, shades
 from figures.paper.trained_networks import (
     ALL,

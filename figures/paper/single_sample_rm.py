@@ -14,13 +14,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure as Picture
 
-from figures.engine.figure import (
-    Context,
-    Figure,
-    Parameters,
-    Scale,
-    swept,
-)
+from figures.engine.figure import Context, Figure, Parameters, Scale, swept
 from figures.engine.plotting import label_axes, panels
 from rmsim.network import Network
 from rmsim.studies import compare

@@ -13,20 +13,8 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure as Picture
 
-from figures.engine.figure import (
-    Context,
-    Figure,
-    Parameters,
-    Scale,
-    grid,
-)
-from figures.engine.plotting import (
-    curve,
-    label_axes,
-    number,
-    panels,
-    shades,
-)
+from figures.engine.figure import Context, Figure, Parameters, Scale, grid
+from figures.engine.plotting import curve, label_axes, number, panels, shades
 from rmtheory.annealed.mean_number import entropy, log_mean_count
 from rmtheory.base.chain import Chain
 from rmtheory.replica.eigenvalues import instability_root, stability
@@ -46,7 +34,7 @@ def _parameters(points: int, deep_points: int, saddle_points: int) -> Parameters
         "deep_points": deep_points,
         "deep_lam": 1.0,
         "deep_layers": [1, 2, 3, 4, 5, 6, 7, 8],
-        # Where the second moment and the search for other saddles are looked at.
+        # Where the second moment is computed and other saddles are searched for.
         "few_jd": [0.1, 0.4],
         "few_lam": 0.5,
         "saddle_points": saddle_points,

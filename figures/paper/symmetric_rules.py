@@ -13,12 +13,7 @@ import xarray as xr
 from matplotlib.figure import Figure as Picture
 from matplotlib.ticker import MaxNLocator
 
-from figures.engine.figure import (
-    Context,
-    Figure,
-    Parameters,
-    Scale,
-)
+from figures.engine.figure import Context, Figure, Parameters, Scale
 from figures.engine.plotting import label_axes, panels
 from figures.paper.trained_networks import (
     ALL,

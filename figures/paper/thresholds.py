@@ -18,13 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 from matplotlib.lines import Line2D
 
-from figures.engine.figure import (
-    Context,
-    Figure,
-    Parameters,
-    Scale,
-    swept,
-)
+from figures.engine.figure import Context, Figure, Parameters, Scale, swept
 from figures.engine.plotting import (
     BARS,
     DOUBLE,

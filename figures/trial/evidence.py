@@ -20,14 +20,7 @@ from figures.claims.claim import Claim, Ours, judge
 from figures.trial import designs
 from figures.trial.runs import Run, merged
 from figures.trial.store import unpack
-from figures.trial.tables import (
-    LEAST_FREEDOM,
-    Cells,
-    Number,
-    StoredRuns,
-    Table,
-    share_error,
-)
+from figures.trial.tables import LEAST_FREEDOM, Cells, Number, StoredRuns, Table, share_error
 from rmtheory.base.statistics import quantile_error, standard_error
 
 

@@ -28,12 +28,7 @@ from figures.engine.figure import ROOT
 from figures.trial import designs
 from figures.trial.designs import Question
 from figures.trial.evidence import Stored
-from figures.trial.runs import (
-    Run,
-    Search,
-    merged,
-    perform,
-)
+from figures.trial.runs import Run, Search, merged, perform
 from figures.trial.store import Result, Store, machine, unpack
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError, RMError, UnreadableDataError

@@ -235,7 +235,7 @@ def _fetched(images: ImageSet, progress: ShareProgress, schemes: tuple[str, ...]
 
 
 def _nowhere(images: ImageSet, folder: Folder, reason: str) -> str:
-    """Say where `images` was looked for, why there was no download, and what to do."""
+    """Say where `images` was searched for, why there was no download, and what to do."""
     names = ", ".join(images.sha256)
     looked = looked_in(folder, images.system)
     failure = f"; the download failed: {reason}" if reason else ""

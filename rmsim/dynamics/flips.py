@@ -61,7 +61,7 @@ def add_columns(columns: Any, first: int, chosen: Any, changes: Any, count: int,
 
 #: Sweeps after which fields are computed anew, and the interpreter has its turn (Ctrl-C).
 _FRESH = 256
-#: Neurons looked at together for one that stands against its field.
+#: Neurons tested together for one that stands against its field.
 _TOGETHER = 64
 #: Rounding unit of float64.
 _UNIT = 2.0**-53

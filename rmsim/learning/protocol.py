@@ -203,7 +203,7 @@ def train_in_parts(
 
 
 def _chosen(inputs: Array, labels: Array, order: torch.Tensor) -> tuple[Array, Array, torch.Tensor]:
-    """Return the samples of a short `order`, and the order of these: no others are looked at."""
+    """Return the samples of a short `order`, and the order of these: no others are read."""
     x, y = as_tensor("inputs", inputs), as_tensor("labels", labels)
     order = checked_order(order, len(x) if x.dim() else 0)
     if not x.dim() or not y.dim() or len(y) != len(x) or 2 * len(order) > len(x):

@@ -56,15 +56,7 @@ class Progress(Protocol):
         """
 
 
-def silent(
-    done: int,
-    total: int | None = None,
-    *,
-    share: float | None = None,
-    label: str | None = None,
-    text: str = "",
-    short: str = "",
-) -> None:
+def silent(done: int, total: int | None = None, **_others: object) -> None:
     """Show nothing."""
 
 
