@@ -20,7 +20,15 @@ from figures.claims.landscape import QDYN
 from figures.engine.figure import Context, Figure, Parameters, Scale, grid, swept
 from figures.engine.plotting import BARS, DOUBLE, draw_success, label_axes, shades
 from figures.paper.dynamics_threshold import PAPER_JD
-from figures.paper.shipped import FOLDER, path_of, random_settings, stored_numbers
+from figures.paper.shipped import (
+    FOLDER,
+    OVERLAP_ROWS,
+    overlap,
+    overlap_key,
+    path_of,
+    random_settings,
+    stored_numbers,
+)
 from figures.paper.trained_networks import TINY_DATA, gathered, training
 from rmsim.learning.presets import MEASURED_AT
 from rmtheory.base.chain import Chain
@@ -35,14 +43,10 @@ from rmtheory.dynamics.finite_size import (
     stored_theory,
 )
 from rmtheory.dynamics.freezing import FlipRateCurve, fitted_curve, flip_rate_curve, freezing_point
-from rmtheory.dynamics.two_copies import Presentation, overlap_of_phases
 from rmtheory.runtime.provenance import parameters_hash
 from rmtheory.runtime.untrusted import read_json
 
 _SEED = 6
-
-#: Rows of the table of overlaps (SM-H).
-_ROWS = {"jd": [0.5, 0.0], "lambda_x": [5.0, 2.0], "lambda_y": [0.9, 0.5]}
 
 
 def _parameters(
@@ -248,38 +252,42 @@ def _half_points() -> xr.Dataset:
 
 def _overlaps(settings: dict[str, Any], seed: int, context: Context) -> xr.Dataset:
     """The eight cells of the table at initialisation: theory, also at finite N, and networks."""
-    shape = tuple(len(values) for values in _ROWS.values())
+    shape = tuple(len(values) for values in OVERLAP_ROWS.values())
     size = settings["networks"]["n"]
-    # Copies that measure their correlation in batches of N are networks of N neurons.
-    limit, finite = (
-        [
-            overlap_of_phases(
-                Presentation(jd, lambda_x, lambda_y),
-                trajectories=settings["trajectories"],
-                neurons=neurons,
-                seed=seed,
-            )
-            for jd, lambda_x, lambda_y in product(*_ROWS.values())
-        ]
-        for neurons in (None, size)
-    )
+    cells = [_cell(settings["theory"], size, row, seed) for row in product(*OVERLAP_ROWS.values())]
     fixed = {"preset": "overlaps", MEASURED_AT: [0], **settings["networks"]}
     sweep = training(
-        "overlaps", _ROWS, fixed, seed, replicas=settings["count"], paired=tuple(_ROWS)
+        "overlaps",
+        OVERLAP_ROWS,
+        fixed,
+        seed,
+        replicas=settings["count"],
+        paired=tuple(OVERLAP_ROWS),
     )
     meaning = {"qdyn_median": "median of q_dyn over samples, networks"}
     measured = gathered({"overlaps": sweep}, meaning, context)["overlaps"].isel(epoch=0, drop=True)
     # Sweeps come in ascending order of their axes.
-    measured = measured.sel(_ROWS).transpose(*_ROWS)
-    data = xr.Dataset(coords={f"phase_{name}": values for name, values in _ROWS.items()})
+    measured = measured.sel(OVERLAP_ROWS).transpose(*OVERLAP_ROWS)
+    data = xr.Dataset(coords={f"phase_{name}": values for name, values in OVERLAP_ROWS.items()})
     data = data.assign_coords(phase_n=size)
-    at = tuple(f"phase_{name}" for name in _ROWS)
-    for name, cells, text in (("q_theory", limit, "N → ∞"), ("q_theory_n", finite, "N neurons")):
-        value, error = (np.reshape(part, shape) for part in _numbers(cells))
+    at = tuple(f"phase_{name}" for name in OVERLAP_ROWS)
+    for name, column, text in (
+        ("q_theory", [cell["limit"] for cell in cells], "N → ∞"),
+        ("q_theory_n", [cell[f"N={size}"]["median"] for cell in cells], "median for N neurons"),
+    ):
+        value, error = (np.reshape(part, shape) for part in zip(*column, strict=True))
         _put(data, name, at, value, error, f"q_dyn at initialisation, theory, {text}")
     networks = measured["qdyn_median"].values, measured["qdyn_median_error"].values
     _put(data, "q_networks", at, *networks, "q_dyn at initialisation, networks")
     return data
+
+
+def _cell(theory: dict[str, Any], size: int, row: tuple[float, ...], seed: int) -> dict[str, Any]:
+    """The limit of a cell and its quantiles at N = `size`: as stored, or computed anew."""
+    if "shipped" in theory:
+        return dict(stored_numbers("overlaps", overlap_key(*row)))
+    settings = dict(zip(OVERLAP_ROWS, row, strict=True))
+    return overlap(**settings, trajectories=theory["trajectories"], neurons=[size], seed=seed)
 
 
 # The panels.
@@ -453,7 +461,7 @@ def _correction_panel(axis: Axes, data: xr.Dataset) -> None:
 
 def _overlap_panel(axis: Axes, data: xr.Dataset) -> None:
     """Theory and networks less the paper's medians; the labels have these."""
-    rows = list(product(*_ROWS.values()))
+    rows = list(product(*OVERLAP_ROWS.values()))
     printed = {claim.key: claim.number for claim in QDYN}
     paper = np.array([printed[f"qdyn {jd} {lx} {ly} 0 median"] for jd, lx, ly in rows])
     place = np.arange(len(rows))
@@ -497,7 +505,7 @@ _STORED = {
     "shipped": parameters_hash(
         {
             name: read_json(path_of(name))
-            for name in ("mean_field", "mean_field_networks", "chance_stops")
+            for name in ("mean_field", "mean_field_networks", "chance_stops", "overlaps")
         }
     )
 }
@@ -521,9 +529,10 @@ FIGURE = Figure(
         "mean over 50 sweeps, at ten random settings of one to three layers: a correction of order "
         "1/N is the same at both sizes. (f) Overlap of clamped "
         "and free phase at initialisation, less the paper's medians, for the eight rows of its "
-        "table (labels: paper, theory for N -> infinity): theory for N -> infinity and for "
+        "table (labels: paper, theory for N -> infinity): theory for N -> infinity, its median for "
         "networks of N neurons, and ours. The size of the labels, which the paper does not print, "
-        "was chosen by this column. Error bars and bands: one standard deviation."
+        "one constant for eight numbers, was chosen by this column. Error bars and bands: "
+        "one standard deviation."
     ),
     parameters={
         Scale.TINY: _parameters(
@@ -537,7 +546,11 @@ FIGURE = Figure(
             },
             {"40": [0.4, 0.6, 2], "60": [0.4, 0.6, 2]},
             6,
-            {"trajectories": 1000, "networks": {"n": 60, "watched": 50, **TINY_DATA}, "count": 2},
+            {
+                "theory": {"trajectories": 1000},
+                "networks": {"n": 60, "watched": 50, **TINY_DATA},
+                "count": 2,
+            },
             _STORED,
         ),
         Scale.QUICK: _parameters(
@@ -552,7 +565,7 @@ FIGURE = Figure(
             {"200": [0.40, 0.56, 5], "400": [0.49, 0.61, 5], "800": [0.56, 0.68, 5]},
             24,
             {
-                "trajectories": 48_000,
+                "theory": _STORED,
                 "networks": {"n": 1600, "watched": 50, "train_samples": 400, "test_samples": 200},
                 "count": 2,
             },
@@ -576,7 +589,7 @@ FIGURE = Figure(
             },
             200,
             {
-                "trajectories": 400_000,
+                "theory": {"trajectories": 1_600_000},
                 "networks": {"n": 1600, "watched": 2000, "train_samples": None},
                 "count": 10,
             },

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,11 @@ import numpy as np
 
 from rmtheory.base.chain import Chain
 from rmtheory.base.estimate import Estimate
-from rmtheory.base.statistics import mean_of_rows
+from rmtheory.base.statistics import QuantileErrors, Quantiles, mean, mean_of_rows, weighted_fit
 from rmtheory.dynamics.averages import MeanField, mean_field
 from rmtheory.dynamics.finite_size import STORED, stopping_law
 from rmtheory.dynamics.freezing import flip_rate_curve, freezing_point
+from rmtheory.dynamics.two_copies import Presentation, overlap_of_phases, overlaps_of_batches
 from rmtheory.runtime.files import write_text
 from rmtheory.runtime.provenance import canonical_json, git_state
 from rmtheory.runtime.untrusted import read_json
@@ -108,7 +110,7 @@ def _text(held: dict[str, Any]) -> str:
 def _pair(estimate: Estimate) -> list[float]:
     """Value and error to the digits that the error leaves, and three more."""
     value, error = float(estimate.value), float(estimate.error)
-    return [float(f"{value:.7g}"), float(f"{error:.3g}")]
+    return [_rounded(value, 7), _rounded(error, 3)]
 
 
 # Theory of the dynamics.
@@ -138,10 +140,12 @@ def relay(seed: int, repetitions: int) -> dict[str, Any]:
 
 
 def freezing(layers: int, p: float, seed: int, repetitions: int, **fixed: Any) -> dict[str, Any]:
-    """Where the dynamics freezes, with the stationary states behind it."""
+    """Where the dynamics freezes, its bracket, and the stationary states behind it."""
     frozen = freezing_point(layers, p=p, seed=seed, repetitions=repetitions, **fixed)
     return {
         frozen.control: _pair(frozen.point),
+        "low": [frozen.low, *_pair(frozen.sustained_low)],
+        "high": [frozen.high, *_pair(frozen.sustained_high)],
         "rates": list(frozen.rates),
         "couplings": [_pair(one) for one in frozen.couplings],
     }
@@ -221,8 +225,41 @@ def two_layers_at(
     return {"epochs": point["looks"], "test_accuracy": [_numbers(row) for row in rows]}
 
 
+def overlap(
+    jd: float, lambda_x: float, lambda_y: float, trajectories: int, neurons: list[int], seed: int
+) -> dict[str, Any]:
+    """q_dyn at initialisation: the limit, and over networks of N neurons mean and quantiles.
+
+    The samples of one network of the paper have its quantiles, here every sample has a network of
+    its own. Of several sizes the limit is that of a + b N^(-1/2) + c/N, else that of large batches.
+    """
+    presentation = Presentation(jd, lambda_x, lambda_y)
+    result: dict[str, Any] = {}
+    means = []
+    for n in neurons:
+        q = overlaps_of_batches(presentation, n, trajectories // n, seed)
+        average = mean(q)
+        means.append((average.value, average.error))
+        row = {"mean": [_rounded(average.value, 7), _rounded(average.error, 3)]}
+        values, errors = Quantiles.of(q), QuantileErrors.of(q, resolution=1 / n)
+        for name in ("median", "q25", "q75"):
+            row[name] = [_rounded(getattr(values, name), 7), _rounded(getattr(errors, name), 3)]
+        result[f"N={n}"] = row
+    if len(neurons) > 3:
+        size, (value, error) = np.array(neurons, dtype=float), np.array(means).T
+        fit = weighted_fit([1, size**-0.5, 1 / size], value, error)
+        limit = [_rounded(fit.coefficients[0], 7), _rounded(fit.scale * fit.errors[0], 3)]
+    else:
+        limit = _pair(overlap_of_phases(presentation, trajectories=trajectories, seed=seed))
+    return {"limit": limit, **result}
+
+
+def _rounded(value: float, digits: int) -> float:
+    return float(f"{value:.{digits}g}")
+
+
 def _numbers(values: Any, digits: int = 6) -> list[float]:
-    return [float(f"{x:.{digits}g}") for x in np.atleast_1d(values)]
+    return [_rounded(x, digits) for x in np.atleast_1d(values)]
 
 
 def random_settings(count: int = 10, seed: int = 17) -> list[dict[str, Any]]:
@@ -283,13 +320,42 @@ def _margin_pieces() -> list[Piece]:
     ]
 
 
+#: Rows of the table of overlaps (SM-H).
+OVERLAP_ROWS = {"jd": [0.5, 0.0], "lambda_x": [5.0, 2.0], "lambda_y": [0.9, 0.5]}
+
+
+def overlap_key(jd: float, lambda_x: float, lambda_y: float) -> str:
+    """Return the key of a row in the table ``overlaps``."""
+    return f"overlap jd={jd:g} lambda_x={lambda_x:g} lambda_y={lambda_y:g}"
+
+
+def _overlap_pieces() -> list[Piece]:
+    """All eight rows, to an error below 0.001; at the paper's size, and others for the limit."""
+    rows = list(product(*OVERLAP_ROWS.values()))
+    return [
+        Piece(
+            overlap_key(*row),
+            overlap,
+            {
+                **dict(zip(OVERLAP_ROWS, row, strict=True)),
+                # Without self-coupling the phases never end: 20 times the sweeps.
+                "trajectories": 3_200_000 if row[0] else 1_600_000,
+                "neurons": [400, 800, 1600, 3200, 400_000] if row[0] else [1600],
+                "seed": 0,
+            },
+        )
+        for row in rows
+    ]
+
+
 def _chain_points() -> list[Piece]:
     """Freezing of chains, on lines of constant lambda or J_D."""
     # In the order in which they say most: those computed so far are drawn.
     wanted: list[tuple[int, float, dict[str, float]]] = [
         *((2, 0.8, {"lam": lam}) for lam in (0.3, 0.8, 1.1)),
         *((3, 0.8, {"lam": lam}) for lam in (0.3, 0.8, 1.1)),
-        *((layers, 0.8, {"jd": 0.0}) for layers in (2, 3)),
+        # Three layers without J_D flicker instead (docs: Theory of the dynamics).
+        (2, 0.8, {"jd": 0.0}),
         *((layers, 1.0, {"lam": lam}) for lam in (0.3, 0.5) for layers in (2, 3)),
         *((layers, 0.8, {"lam": 0.6}) for layers in (2, 3)),
     ]
@@ -311,6 +377,7 @@ TABLES: dict[str, list[Piece]] = {
     ],
     "mean_field_networks": _network_pieces(),
     "chance_stops": _stop_pieces(),
+    "overlaps": _overlap_pieces(),
     "freezing_points": _chain_points(),
     "duality_margins": _margin_pieces(),
 }

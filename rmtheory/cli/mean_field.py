@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from rmtheory.base.errors import InvalidInputError
-from rmtheory.base.estimate import Estimate
 from rmtheory.runtime import report as io
 from rmtheory.runtime.command import check_picture
 
@@ -22,8 +21,8 @@ _MEANING = {
     "lam_low": "lambda at which a stationary fraction of neurons flips",
     "lam_high": "lambda at which the network freezes",
     "freezing_point": "the estimate between the two ends",
-    "sustained_low": "log R at the lower end: positive, activity sustains itself",
-    "sustained_high": "log R at the upper end: negative, activity dies out",
+    "sustained_low": "growth of activity at the lower end: positive, it sustains itself",
+    "sustained_high": "growth of activity at the upper end: negative, it dies out",
     "q_dyn": "overlap of the ends of the clamped and the free phase, no learning",
     "displacement": "distance between the fixed points before and after the noise",
     "still_flipping": "fraction of neurons that had not frozen",
@@ -239,23 +238,21 @@ def _freezing(given: dict[str, Any], seed: str) -> io.Report:
         continuous=given.get("continuous", False),
     )
     layers = numbers.get("layers", 1)
-
-    def end(value: float) -> Estimate:
-        return Estimate(value, point.point.error, point.point.tier, point.point.method)
-
     name = point.control
+    low, high = point.ends
+    between = "; ".join(filter(None, (_MEANING["freezing_point"], point.remark)))
     what = "1 layer" if layers == 1 else f"{layers} layers"
     return io.Report(
         f"Where the dynamics freezes, {what}, update probability {p}",
         {"layers": layers, "jd": jd, "lam": lam, "p": p, "seed": int(seed)},
         {
-            f"{name}_low": end(point.low),
-            f"{name}_high": end(point.high),
+            f"{name}_low": low,
+            f"{name}_high": high,
             "freezing_point": point.point,
             "sustained_low": point.sustained_low,
             "sustained_high": point.sustained_high,
         },
-        _MEANING,
+        {**_MEANING, "freezing_point": between},
     )
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Presentation,
         displacement,
         overlap_of_phases,
+        overlaps_of_batches,
     )
 else:
     from rmtheory.base.lazy import lazy_exports
@@ -58,6 +59,7 @@ else:
                 "Presentation",
                 "displacement",
                 "overlap_of_phases",
+                "overlaps_of_batches",
             ],
         },
     )
@@ -84,6 +86,7 @@ __all__ = [
     "jd_for_failure",
     "mean_field",
     "overlap_of_phases",
+    "overlaps_of_batches",
     "overshoot",
     "stationary",
     "stationary_rate",

@@ -9,9 +9,16 @@ time is
 .. math:: a(t) = \log_2 \frac{\sum_{t \le t' < 2t} f(t')}{\tfrac12 \sum_{2t \le t' < 4t} f(t')} ,
 
 a for a power law :math:`f \propto t^{-a}` whatever t. Every number is the mean over independent
-batches of copies (:mod:`rmtheory.dynamics.process`); its error has the spread between batches and,
-where batches of half the size differ by more than they scatter, that difference: the bias of order
-1/M that a measured C brings.
+batches of copies (:mod:`rmtheory.dynamics.process`). A measured C brings a bias proportional to
+1/M, so that batches of a quarter of the size differ from whole ones by three times the bias of
+these:
+
+.. math:: \sigma^2 = \sigma_{batches}^2 + b^2, \qquad b = \frac{|\bar x_{M/4} - \bar x_M|}{3} ,
+
+whether or not the difference exceeds its own scatter, which enlarges the error of an unbiased
+number by a quarter. Small batches may stop altogether, as small networks do, and then say nothing
+of large ones: where b is larger than the scatter of :math:`\bar x_{M/2} - \bar x_M`, the larger of
+that difference and its scatter takes its place, unless b is smaller still.
 """
 
 from __future__ import annotations
@@ -34,8 +41,10 @@ from rmtheory.dynamics.process import Arrays, NumpyArrays, Process
 Floats = NDArray[np.float64]
 
 LEAST_TRAJECTORIES = 1000
-#: Batches of the full and of half the size.
-_BATCHES, _HALVES = 8, 4
+#: Batches of the full size.
+BATCHES = 8
+#: Batches by which the bias is seen, of half and of a quarter of the size: half as much work again.
+_HALVES, _QUARTERS = 4, 8
 #: Errors by which a flip rate falls, or is above 0.
 _FALLS = 2.5
 #: Bytes of normal numbers that one batch may keep.
@@ -170,25 +179,33 @@ def mean_field(
     chain.refuse_beyond(1e6)
     if correlation and sweeps > MOST_CORRELATED:
         raise InvalidInputError("sweeps", sweeps, f"at most {MOST_CORRELATED} with C(t, t')")
-    size = min(math.ceil(trajectories / _BATCHES), max(64, _MOST_BYTES // (4 * sweeps * layers)))
+    size = min(math.ceil(trajectories / BATCHES), max(64, _MOST_BYTES // (4 * sweeps * layers)))
     count = math.ceil(trajectories / size)
-    children = np.random.SeedSequence(seed).spawn(count + _HALVES)
-    whole, half = (
-        [_run(chain, sweeps, rate, copies, arrays(one), correlation) for one in some]
-        for copies, some in ((size, children[:count]), (max(1, size // 2), children[count:]))
+    sequence = np.random.SeedSequence(seed)
+    whole, half, quarter = (
+        [
+            _run(chain, sweeps, rate, copies, arrays(one), correlation)
+            for one in sequence.spawn(number)
+        ]
+        for copies, number in (
+            (size, count),
+            (max(1, size // 2), _HALVES),
+            (quarter_of(size), _QUARTERS),
+        )
     )
     method = f"effective process, {count} x {size} trajectories"
 
     def series(name: str) -> Series:
         value, error = _combined(
-            np.array([getattr(one, name) for one in whole]),
-            np.array([getattr(one, name) for one in half]),
+            *(np.array([getattr(one, name) for one in some]) for some in (whole, half, quarter))
         )
         # One spin of one copy more or less would change the average by this: none of them flipped
         # is not known better.
         return Series(value, np.maximum(error, 1 / (count * size * layers)), method)
 
-    late, reason = _late([one.flips for one in whole], [one.flips for one in half], method)
+    late, reason = _late(
+        *([one.flips for one in some] for some in (whole, half, quarter)), method=method
+    )
     moved = series("never_moved")
     return MeanField(
         chain,
@@ -249,14 +266,19 @@ def _run(
     )
 
 
-def _combined(whole: Floats, half: Floats) -> tuple[Floats, Floats]:
-    """Return mean and error of the batches: their scatter, and the bias seen in half batches."""
+def quarter_of(size: int) -> int:
+    """Return the size of the batches that show the bias of those of `size` copies."""
+    return max(1, size // 4)
+
+
+def _combined(whole: Floats, half: Floats, quarter: Floats) -> tuple[Floats, Floats]:
+    """Return mean and error of batches: scatter, and bias by batches of two smaller sizes."""
     value, deviation = mean_of_rows(whole)
-    # Half the size, twice the variance per batch.
     middle, its = mean_of_rows(half)
-    bias = np.maximum((middle - value) ** 2 - 4 * (deviation**2 + its**2), 0)
+    bias = np.abs(quarter.mean(axis=0) - value) / 3
+    seen = np.maximum(np.abs(middle - value), np.hypot(deviation, its))
     # No error is exactly 0, not even where all batches agree.
-    return value, np.sqrt(deviation**2 + bias) + 1e-12
+    return value, np.hypot(deviation, np.minimum(bias, seen)) + 1e-12
 
 
 def _exponents(flips: list[Floats], method: str) -> Series:
@@ -275,7 +297,9 @@ def _exponents(flips: list[Floats], method: str) -> Series:
     return Series(value, error, method)
 
 
-def _late(whole: list[Floats], half: list[Floats], method: str) -> tuple[Estimate | None, str]:
+def _late(
+    whole: list[Floats], half: list[Floats], quarter: list[Floats], *, method: str
+) -> tuple[Estimate | None, str]:
     sweeps = len(whole[0])
     if sweeps < 4:
         return None, "a late flip rate needs at least 4 sweeps"
@@ -292,7 +316,8 @@ def _late(whole: list[Floats], half: list[Floats], method: str) -> tuple[Estimat
             f"the flip rate still falls, from {earlier.mean():.4g} in the third quarter of the "
             f"sweeps to {later.mean():.4g} in the fourth: more sweeps are needed, or it tends to 0"
         )
-    value, deviation = (float(x) for x in _combined(window(whole, 0.5, 1), window(half, 0.5, 1)))
+    late = _combined(*(window(some, 0.5, 1) for some in (whole, half, quarter)))
+    value, deviation = (float(x) for x in late)
     # A fall that the scatter hides is still possible.
     error = math.hypot(deviation, max(fall.value, 0.0))
     if value < _FALLS * error:

@@ -12,15 +12,19 @@ where the overshoot :math:`\rho` is known exactly. a and b are fitted; for chain
 is left out. The freezing point is the fit at f = 0. (One layer without b: from f = 0.15 on the fit
 is rejected, and from 0.08 on :math:`J_{dyn}` comes out 0.001 too small.)
 
-Let a field that changes as if neurons flipped at the rate f drive the site, and let its states flip
-at the rate R f. Activity sustains itself if R > 1 and dies out if R < 1. Near the freezing point
+**The bracket.** Whether activity lives or dies is measured at both ends with random numbers of
+their own; an end without a clear verdict, two errors, moves outwards. Let a field that changes as
+if neurons flipped at the rate f drive the site, whose states flip at the rate R f
+(:func:`rmtheory.dynamics.stationary_state.sustained`): such activity grows if R > 1 and dies out if
+R < 1.
 
-.. math:: \log R(x) = \kappa\, (x_{dyn} - x), \qquad
-    \kappa = -\partial \log f / \partial x \text{ at fixed fields},
-
-with :math:`\kappa` measured on the paths of the smallest f. The result is given as a bracket of two
-errors on either side of the estimate, with log R at its ends. These have the sign and the size of
-the distance to the freezing point; they come from the same solutions and are not a second method.
+- One layer: log R of the limit f -> 0 itself, a relay that sees its path at all times, on a grid of
+  f = 0.01; what this grid shifts log R by is part of its error. The limit is the same for all p.
+- Chains, whose estimate has the larger error: f(t) from random starts. It falls as 1/t at the
+  freezing point, faster above it, so that a neuron flips a finite number of times, and settles
+  below it: the sign of :math:`d\log(t f)/d\log t`, between sweeps 32 and 256, is the verdict. At
+  the upper end the stationary rate is then below the rate left there; that it is 0 is the
+  extrapolation. The lower end starts where a rate of 0.004 is stationary.
 """
 
 from __future__ import annotations
@@ -40,7 +44,7 @@ from rmtheory.base.errors import InvalidInputError, NotConvergedError
 from rmtheory.base.estimate import Estimate, Tier
 from rmtheory.base.statistics import Measurement, weighted_fit
 from rmtheory.dynamics.averages import mean_field, update_probability
-from rmtheory.dynamics.stationary_state import Stationary, overshoot, stationary
+from rmtheory.dynamics.stationary_state import Stationary, overshoot, stationary, sustained
 
 Floats = NDArray[np.float64]
 
@@ -51,8 +55,27 @@ _RATES = (0.03, 0.015, 0.008, 0.004)
 #: Couplings are searched up to this one.
 _STRONGEST = 4.0
 
-#: Errors that separate the ends of a bracket from the estimate.
-_WIDTH = 2.0
+#: Errors that separate the ends of a bracket from the estimate, at least and at most.
+_WIDTH, _WIDEST = 2, 8
+
+#: Errors by which log R is told from 0 at an end.
+_CLEAR = 2.0
+
+#: Grid of the limit f -> 0, and by how much it may shift log R: J_dyn shifts by -0.04(2) f
+#: (docs: Theory of the dynamics), log R by 1.2 as much.
+_GRID = 0.01
+_GRID_SHIFT = 0.06 * _GRID
+
+#: Sweeps and copies by which a chain is seen to settle or to freeze.
+_SWEEPS, _COPIES = 256, 80_000
+
+#: J_D above this is more than the steps of the fields at the rates solved for.
+_HYSTERESIS = 0.1
+
+#: Correlations left after the longest memory by which the flips are those of single neurons that
+#: return at once: no state of chaos is extrapolated from there. Chosen after seeing 0.07 for two
+#: layers and 0.17 and more for three, J_D = 0, where they flicker (docs: Theory of the dynamics).
+_FLICKER = 0.1
 
 
 class Line(ABC):
@@ -68,6 +91,8 @@ class Line(ABC):
     powers: tuple[float, ...] = (1.0,)
     #: Whether the relay sees its path at all times.
     continuous = False
+    #: The stationary rate at which the search for the lower end starts.
+    lower_rate = 0.0
 
     @abstractmethod
     def couplings(self, x: float) -> tuple[float, float, float]:
@@ -80,6 +105,14 @@ class Line(ABC):
     @abstractmethod
     def first_guess(self, p: float, seed: int) -> float:
         """Return an x at which neurons flip at about the largest of the rates."""
+
+    @abstractmethod
+    def growth(self, x: float, p: float, seed: np.random.SeedSequence, work: int) -> Estimate:
+        """Measure whether activity grows (> 0) or dies out (< 0) at x, by `work` repetitions."""
+
+    def remark(self, x: float) -> str:
+        """Return what a freezing point at x does not say; empty if it says all."""
+        return ""
 
     def next_guess(self, x: float, flips: float) -> float:
         """Return x at half the rate: k (1 - 2^(-1/2)) sqrt(f) farther, k near 1.2."""
@@ -104,6 +137,12 @@ class OneLayer(Line):
     def first_guess(self, p: float, seed: int) -> float:
         """Return what the law says with a freezing point near 0.81."""
         return 0.81 - overshoot_slope(p) * math.sqrt(self.rates[0])
+
+    def growth(self, x: float, p: float, seed: np.random.SeedSequence, work: int) -> Estimate:
+        """Measure log R of the limit f -> 0."""
+        found = sustained(_GRID, self.couplings(x), seed=seed, repetitions=work, continuous=True)
+        error = math.hypot(float(found.error), _GRID_SHIFT)
+        return Estimate(found.value, error, found.tier, found.method)
 
 
 class RelayAtAllTimes(OneLayer):
@@ -134,6 +173,7 @@ class ChainLine(Line):
     fixed: float
 
     rates = _RATES
+    lower_rate = _RATES[-1]
     #: The extrapolation of chains has the larger error in any case.
     iterations = 6
 
@@ -155,8 +195,8 @@ class ChainLine(Line):
             rates = mean_field(chain, 60, p=p, trajectories=2000, seed=seed).flip_rate.value
             return float(rates[-10:].mean())
 
-        active, frozen, wanted = 0.0, _STRONGEST, 1.5 * self.rates[0]
-        rate = flips(frozen)
+        active, silent, wanted = 0.0, _STRONGEST, 1.5 * self.rates[0]
+        rate = flips(silent)
         if rate >= wanted:
             why = " (cycles of two sweeps; an update probability below 1 ends them)"
             raise NotConvergedError(
@@ -165,27 +205,72 @@ class ChainLine(Line):
                 f"sweep" + (why if p == 1 else "")
             )
         for _ in range(6):
-            middle = (active + frozen) / 2
-            active, frozen = (active, middle) if flips(middle) < wanted else (middle, frozen)
-        return frozen
+            middle = (active + silent) / 2
+            active, silent = (active, middle) if flips(middle) < wanted else (middle, silent)
+        return silent
+
+    def growth(self, x: float, p: float, seed: np.random.SeedSequence, work: int) -> Estimate:
+        """Measure d log(t f)/d log t from random starts, over a factor of four in time."""
+        jd, left, right = self.couplings(x)
+        chain = Chain(self.layers, jd, lam_left=left, lam_right=right)
+        found = mean_field(
+            chain, _SWEEPS, p=p, trajectories=_COPIES, seed=int(seed.generate_state(1)[0])
+        )
+        flips, first = found.flip_rate, _SWEEPS // 8
+        windows = (slice(first, 2 * first), slice(4 * first, 8 * first))
+        # Sweeps of a batch are not independent: the error of their mean is the mean of the errors.
+        rates, errors = (
+            [float(part[one].mean()) for one in windows] for part in (flips.value, flips.error)
+        )
+        text = f"d log(t f)/d log t of sweeps {first} to {_SWEEPS} from random starts"
+        if rates[0] == 0:
+            # Frozen before: f has fallen below that of one copy since the first sweep.
+            bound = 1 + math.log(errors[0] / float(flips.value[0])) / math.log(first)
+            return Estimate(bound, 0.0, Tier.ESTIMATED, f"{text}, at most: no flip in any of them")
+        method = f"{text}, f = {rates[1]:.2g} at the end"
+        times = found.exponent_times
+        if 2 * first in times:
+            # Batch by batch; the two share a window with opposite signs, which is left out here.
+            some = [times.index(first), times.index(2 * first)]
+            value = 1 - float(found.exponents.value[some].mean())
+            error = math.hypot(*found.exponents.error[some]) / 2
+        else:
+            # Few flips, none in some batches: the logarithm up to the upper ends of the errors.
+            late = max(rates[1], errors[1])
+            value = 1 + math.log(late / rates[0]) / math.log(4)
+            ends = math.log1p(errors[0] / rates[0]), math.log((rates[1] + errors[1]) / late)
+            error = math.hypot(*ends) / math.log(4)
+        return Estimate(value, error, Tier.ESTIMATED, method)
+
+    def remark(self, x: float) -> str:
+        """Say that neurons without hysteresis flicker."""
+        jd = self.couplings(x)[0]
+        if jd > _HYSTERESIS:
+            return ""
+        if jd > 0:
+            return f"single neurons flicker until f falls below J_D^2 = {jd * jd:.1g}"
+        return "chaos ends here; single neurons, which have no hysteresis at J_D = 0, flicker on"
 
 
 @dataclass(frozen=True)
 class FreezingPoint:
-    """The coupling at which the network freezes, as a bracket with log R of opposite signs.
+    """The coupling at which the network freezes, in a bracket with opposite verdicts.
 
     Parameters
     ----------
     control : str
         Which coupling: ``jd`` or ``lam``.
     low, high : float
-        The network stays active at `low` and freezes at `high`.
+        The network stays active at `low` and freezes at `high`, as measured there.
     point : Estimate
         The estimate between them.
     sustained_low, sustained_high : Estimate
-        log R at the two ends: positive where activity sustains itself.
+        Growth of activity at the two ends: positive where it sustains itself, negative where it
+        dies out; the method says what was measured.
     rates, couplings : tuple
-        The stationary states behind it: flip rates, and the coupling of each.
+        The stationary states behind the estimate: flip rates, and the coupling of each.
+    remark : str
+        What freezing does not mean here; empty if nothing moves beyond this point.
     """
 
     control: str
@@ -196,6 +281,21 @@ class FreezingPoint:
     sustained_high: Estimate
     rates: tuple[float, ...]
     couplings: tuple[Estimate, ...]
+    remark: str = ""
+
+    @property
+    def ends(self) -> tuple[Estimate, Estimate]:
+        """Both ends; they are known to half a unit of their last digit."""
+        half = _unit(self.point) / 2
+        return (
+            Estimate(self.low, half, Tier.ESTIMATED, "stays active, see sustained_low"),
+            Estimate(self.high, half, Tier.ESTIMATED, "freezes, see sustained_high"),
+        )
+
+
+def _unit(point: Estimate) -> float:
+    """Return the unit to which ends are rounded: a tenth of the error, or less."""
+    return float(10.0 ** (math.floor(math.log10(float(point.error))) - 1))
 
 
 def freezing_point(
@@ -229,7 +329,8 @@ def freezing_point(
     Raises
     ------
     NotConvergedError
-        If the network does not freeze at any coupling, saying at which rate its neurons flip.
+        If the network does not freeze at any coupling, saying at which rate its neurons flip; if
+        single neurons flicker at the rates solved for; if an end has no clear verdict.
     """
     line = _line(checks.integer("layers", layers, 1, 8), jd, lam, continuous)
     rate = update_probability(p)
@@ -253,32 +354,58 @@ def freezing_point(
         )
         states.append(state)
         guess = line.next_guess(float(state.coupling.value), flips)
-    point = _extrapolated(line, [state.coupling for state in states], line.slope(rate))
-    left = max(state.undecayed for state in states)
-    if left:
-        method = f"{point.method}; some correlations had not decayed, up to {left:.2g} was left"
-        point = Estimate(point.value, point.error, point.tier, method)
-    low, high = (point.value + side * _WIDTH * point.error for side in (-1, 1))
-    response = states[-1].response
-
-    def sustained(x: float) -> Estimate:
-        return Estimate(
-            response * (x - point.value),
-            abs(response) * point.error,
-            Tier.ESTIMATED,
-            "rate of flips over the rate of their field, continuous time",
+    left = max(states, key=lambda state: state.undecayed)
+    if left.undecayed > _FLICKER:
+        raise NotConvergedError(
+            f"no freezing point is extrapolated for {line.layers} layers: at "
+            f"{line.control} = {float(left.coupling.value):.2f} with the flip rate "
+            f"{left.flip_rate:g} the correlation is still {left.undecayed:.2f} after 16/f sweeps; "
+            f"single neurons flicker there and the others do not move"
         )
-
+    point = _extrapolated(line, states, line.slope(rate))
+    remark = line.remark(float(point.value))
+    method = f"{point.method}; {remark}" if remark else point.method
+    if left.undecayed:
+        method += f"; some correlations had not decayed, up to {left.undecayed:.2g} was left"
+    point = Estimate(point.value, point.error, point.tier, method)
+    start = _extrapolated(line, states, line.slope(rate), line.lower_rate)
+    numbers = np.random.SeedSequence([seed, 1])
+    low, active = _end(line, start, -1, rate, numbers, repetitions, _unit(point))
+    high, frozen = _end(line, point, 1, rate, numbers, repetitions, _unit(point))
     return FreezingPoint(
         line.control,
         low,
         high,
         point,
-        sustained(low),
-        sustained(high),
+        active,
+        frozen,
         line.rates,
         tuple(state.coupling for state in states),
+        remark,
     )
+
+
+def _end(
+    line: Line,
+    start: Estimate,
+    side: int,
+    p: float,
+    numbers: np.random.SeedSequence,
+    repetitions: int,
+    unit: float,
+) -> tuple[float, Estimate]:
+    """Return the nearest end, in steps of the error from two errors on, that has a verdict."""
+    tried = []
+    for width in range(_WIDTH, _WIDEST + 1):
+        x = float(start.value) + side * width * float(start.error)
+        x = round(side * math.ceil(side * x / unit) * unit, 12)
+        (child,) = numbers.spawn(1)
+        found = line.growth(x, p, child, repetitions)
+        if -side * found.value > _CLEAR * found.error:
+            return x, found
+        tried.append(f"{found} at {x:g}")
+    where = "above" if side > 0 else "below"
+    raise NotConvergedError(f"no verdict {where} {start}: growth of activity " + ", ".join(tried))
 
 
 def _line(layers: int, jd: object, lam: object, continuous: bool) -> Line:
@@ -299,23 +426,30 @@ def _line(layers: int, jd: object, lam: object, continuous: bool) -> Line:
     return ChainLine(layers, "jd", float(checks.exact_real("lam", lam)))
 
 
-def _extrapolated(line: Line, couplings: list[Estimate], slope: float | None) -> Estimate:
-    """Fit x(f) = x_dyn - k sqrt(f) + a f + ...; a known k is not fitted.
+def _extrapolated(
+    line: Line, states: Sequence[Stationary], slope: float | None, rate: float = 0.0
+) -> Estimate:
+    """Fit x(f) = x_dyn - k sqrt(f) + a f + ...; return x at `rate`. A known k is not fitted.
 
     The error has that of the fit, larger where the states scatter more than their errors say, and
     half of its change when the largest rate is left out.
     """
+    couplings = [state.coupling for state in states]
+    errors = pooled_errors(line.rates, couplings, [state.systematic for state in states])
+
+    def row(f: Floats) -> list[Floats]:
+        columns = [np.ones_like(f), *(f**power for power in line.powers)]
+        return columns if slope is not None else [*columns, -np.sqrt(f)]
 
     def fit(first: int) -> Measurement:
         f = np.array(line.rates[first:])
         x = np.array([float(one.value) for one in couplings[first:]])
-        columns = [np.ones_like(f), *(f**power for power in line.powers)]
-        if slope is None:
-            columns.append(-np.sqrt(f))
-        else:
+        if slope is not None:
             x = x + slope * np.sqrt(f)
-        found = weighted_fit(columns, x, pooled_errors(line.rates, couplings)[first:])
-        return Measurement(float(found.coefficients[0]), found.scale * float(found.errors[0]))
+        found = weighted_fit(row(f), x, errors[first:])
+        there = found.at([float(column[0]) for column in row(np.array([rate]))])
+        known = slope * math.sqrt(rate) if slope is not None else 0.0
+        return Measurement(there.value - known, found.scale * there.error)
 
     whole = fit(0)
     shift = fit(1).value - whole.value
@@ -325,15 +459,20 @@ def _extrapolated(line: Line, couplings: list[Estimate], slope: float | None) ->
     return Estimate(whole.value, math.hypot(whole.error, shift / 2), Tier.ESTIMATED, method)
 
 
-def pooled_errors(rates: Sequence[float], couplings: Sequence[Estimate]) -> Floats:
+def pooled_errors(
+    rates: Sequence[float], couplings: Sequence[Estimate], systematic: Sequence[float] | None = None
+) -> Floats:
     r"""Return errors of stationary states that do not scatter as those of a few repetitions do.
 
-    At equal work :math:`\propto f^{-1/2}`, since the number of flips seen is proportional to f; the
-    coefficient is the mean over all rates.
+    At equal work the statistical part is :math:`\propto f^{-1/2}`, since the number of flips seen
+    is proportional to f; its coefficient is the mean over all rates. What of an error is
+    `systematic` stays with its state.
     """
     f = np.array(rates)
-    raw = np.array([float(one.error) for one in couplings])
-    return np.asarray(np.sqrt(np.mean(raw**2 * f) / f))
+    whole = np.array([float(one.error) for one in couplings])
+    own = np.zeros_like(f) if systematic is None else np.array(systematic)
+    statistical = np.maximum(whole**2 - own**2, 0)
+    return np.asarray(np.sqrt(np.mean(statistical * f) / f + own**2))
 
 
 def overshoot_slope(p: float = 1.0) -> float:

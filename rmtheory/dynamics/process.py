@@ -19,10 +19,10 @@ theory is a recursion in time without a saddle point (docs: Theory of the dynami
 
 :class:`Process` carries M copies of the process forward. C is measured over these copies, so an
 average has a statistical error of order :math:`M^{-1/2}` and a bias of order 1/M. Independent
-batches of copies give the first, batches of half the size the second. States are kept as bits: C(t,
-t') for all t' is one exclusive or and a bit count. The Gaussian numbers behind :math:`\phi` are
-kept in single precision for one batch at a time, which bounds the memory by (layers x sweeps x
-copies of one batch) numbers of four bytes.
+batches of copies give the first, smaller ones the second. States are kept as
+bits: C(t, t') for all t' is one exclusive or and a bit count. The Gaussian numbers behind
+:math:`\phi` are kept in single precision for one batch at a time, which bounds the memory by
+(layers x sweeps x copies of one batch) numbers of four bytes.
 
 Where the copies are kept is a type of its own, :class:`Arrays`: numpy's here; the simulator has
 those of a device of torch (:mod:`rmsim.studies.device_theory`), which this package does not import.

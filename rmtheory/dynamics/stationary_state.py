@@ -72,6 +72,9 @@ _DECAYED = 0.03
 #: Numbers in the paths of one iteration; the memory taken is some thirty times as many bytes.
 _PATH_NUMBERS = 2**21
 
+#: Numbers that are transformed at a time.
+_BLOCK = 2**17
+
 #: Iterations that forget the first guess of c, and those whose mean is the answer.
 _TRANSIENT, _AVERAGED = 8, 20
 
@@ -134,6 +137,11 @@ class Stationary:
     response: float
     correlation: Floats
     undecayed: float = 0.0
+
+    @property
+    def systematic(self) -> float:
+        """The part of the coupling's error that no repetition reduces, from `undecayed`."""
+        return self.undecayed / abs(self.response)
 
 
 #: The couplings (J_D, lambda_L, lambda_R) as a function of the one that is solved for.
@@ -218,11 +226,68 @@ def stationary(
     method = f"stationary correlation, {repetitions} x {iterations} iterations"
     response = float(np.mean(responses))
     if undecayed:
-        # The field lacks this part of its variance at late times, and log(r/f) about as much.
+        # The field lacks this part of its variance at late times, and log(r/f) about as much: the
+        # systematic part of the error.
         error = math.hypot(error, undecayed / abs(response))
         method += f", c still {undecayed:.2g} after {memory:g}/f sweeps"
     value = Estimate(found.value, error, Tier.ESTIMATED, method)
     return Stationary(flip_rate, value, response, np.mean(kept, axis=0), undecayed)
+
+
+def sustained(
+    flip_rate: float,
+    couplings: tuple[float, float, float],
+    *,
+    layers: int = 1,
+    p: float = 1.0,
+    seed: int | np.random.SeedSequence = 0,
+    repetitions: int = 4,
+    iterations: int = 16,
+    continuous: bool = False,
+) -> Estimate:
+    r"""Return log R at given couplings: whether neurons flip as often as their field supposes.
+
+    A field that changes as if neurons flipped at the rate f drives the site, whose states flip at
+    the rate R f; their correlation, with time stretched by R, is that of the field. R > 1: such
+    activity grows, and the stationary flip rate is above f. R < 1: it is below f.
+
+    Parameters
+    ----------
+    flip_rate : float
+        f.
+    couplings : tuple
+        :math:`J_D, \lambda_L, \lambda_R`.
+    layers, p, seed, repetitions, iterations, continuous
+        As for :func:`stationary`. A relay that sees its path at all times flips more often than one
+        that sees it once per sweep, and at the rate of the limit f -> 0.
+
+    Examples
+    --------
+    >>> low, high = (
+    ...     sustained(0.1, (jd, 0.0, 0.0), repetitions=2, iterations=2).value for jd in (0.3, 0.6)
+    ... )
+    >>> low > 0 > high  # 0.1 is the stationary rate at J_D = 0.45
+    True
+    """
+    if not 0 < flip_rate < 0.5:
+        raise InvalidInputError("flip_rate", flip_rate, "a number between 0 and 1/2")
+    checks.integer("repetitions", repetitions, 2)
+    sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    ratios, left = [], 0.0
+    for child in sequence.spawn(repetitions):
+        search = _Search(
+            flip_rate, lambda _: couplings, layers, p, np.random.default_rng(child), continuous
+        )
+        ratios.append(search.log_ratio(0.0, iterations))
+        left = max(left, search.undecayed)
+    found = mean(ratios)
+    error = math.hypot(found.error * (1 + 1 / (repetitions - 1)), left)
+    path = "path seen at all times, " if continuous else ""
+    method = (
+        f"log of the rate of flips over the rate {flip_rate:g} of their field, {path}"
+        f"{repetitions} x {iterations} iterations"
+    )
+    return Estimate(found.value, error, Tier.ESTIMATED, method)
 
 
 class _Search:
@@ -252,9 +317,7 @@ class _Search:
 
     def run(self, coupling: float, iterations: int) -> tuple[float, float, Floats]:
         """Return coupling, response and c(tau), averaged over `iterations` after a transient."""
-        half = self.length // 2 + 1
-        c = self._window(np.tile(np.exp(-2 * self.f * np.arange(half)), (self.layers, 1)))
-        tail = slice(int(0.6 * half), int(0.75 * half))
+        c = self._first()
         responses: list[float] = []
         for _ in range(_TRANSIENT):
             phi = self._draw(c)
@@ -266,11 +329,8 @@ class _Search:
             step = -y / response if response < 0 else math.copysign(_LARGEST_STEP, y)
             coupling += min(max(step, -_LARGEST_STEP), _LARGEST_STEP)
             c = measured
-        left = float(np.abs(c[:, tail]).mean())
-        if left > _DECAYED and 2 * self.memory <= _LONGEST_MEMORY:
-            self._remember(2 * self.memory)
+        if self._remembers_longer(c):
             return self.run(coupling, iterations)
-        self.undecayed = left if left > _DECAYED else 0.0
         response = float(np.median(responses[_TRANSIENT // 2 :]))
         if response >= 0:
             raise self._none(coupling)
@@ -286,6 +346,39 @@ class _Search:
             c = total / (k + 1) if k > 2 else measured
             coupling = float(np.mean(couplings))
         return coupling, response, total / iterations
+
+    def log_ratio(self, coupling: float, iterations: int) -> float:
+        """Return log(r/f) at this coupling, averaged over `iterations` after a transient.
+
+        c follows the states as in :meth:`run`; the coupling stays.
+        """
+        c = self._first()
+        for _ in range(_TRANSIENT):
+            c = self._excess(self._draw(c), coupling)[1]
+        if self._remembers_longer(c):
+            return self.log_ratio(coupling, iterations)
+        total, ratios = np.zeros_like(c), []
+        for k in range(iterations):
+            y, measured = self._excess(self._draw(c), coupling)
+            ratios.append(y)
+            total += measured
+            c = total / (k + 1) if k > 2 else measured
+        return float(np.mean(ratios))
+
+    def _first(self) -> Floats:
+        """A first guess of c."""
+        tau = np.arange(self.length // 2 + 1)
+        return self._window(np.tile(np.exp(-2 * self.f * tau), (self.layers, 1)))
+
+    def _remembers_longer(self, c: Floats) -> bool:
+        """Double the memory if c has not decayed, as long as possible; note what is left."""
+        half = c.shape[1]
+        left = float(np.abs(c[:, int(0.6 * half) : int(0.75 * half)]).mean())
+        longer = left > _DECAYED and 2 * self.memory <= _LONGEST_MEMORY
+        if longer:
+            self._remember(2 * self.memory)
+        self.undecayed = left if left > _DECAYED else 0.0
+        return longer
 
     def _none(self, coupling: float) -> NotConvergedError:
         return NotConvergedError(
@@ -308,10 +401,17 @@ class _Search:
         spectrum /= fft.irfft(spectrum, axis=1)[:, :1]
         out = np.empty((self.layers, self.length, self.paths), dtype=np.float32)
         for layer in range(self.layers):
-            white = self.generator.standard_normal((self.paths, self.length), dtype=np.float32)
             amplitude = np.sqrt(spectrum[layer]).astype(np.float32)
-            out[layer] = fft.irfft(fft.rfft(white, axis=1) * amplitude, axis=1).T
+            for some in self._blocks():
+                shape = (some.stop - some.start, self.length)
+                white = self.generator.standard_normal(shape, dtype=np.float32)
+                out[layer, :, some] = fft.irfft(fft.rfft(white, axis=1) * amplitude, axis=1).T
         return out
+
+    def _blocks(self) -> list[slice]:
+        """Paths that are transformed together: arrays that stay in the cache."""
+        size = max(1, _BLOCK // self.length)
+        return [slice(k, min(k + size, self.paths)) for k in range(0, self.paths, size)]
 
     def _excess(self, phi: Paths, x: float) -> tuple[float, Floats]:
         """Return log(r/f) of the states that `phi` drives at the coupling x, and the next c."""
@@ -331,9 +431,12 @@ class _Search:
         tau = np.arange(half)
         out = np.empty((self.layers, half))
         for layer in range(self.layers):
-            late = np.ascontiguousarray(states[layer].T).astype(np.float32)
-            power = (np.abs(fft.rfft(late, axis=1)) ** 2).mean(axis=0, dtype=np.float64)
-            c = fft.irfft(power)[:half] / self.length
+            power = np.zeros(half)
+            for some in self._blocks():
+                late = states[layer, :, some].T.astype(np.float32, order="C")
+                wave = fft.rfft(late, axis=1)
+                power += (wave.real**2 + wave.imag**2).sum(axis=0, dtype=np.float64)
+            c = fft.irfft(power / self.paths)[:half] / self.length
             out[layer] = np.interp(tau * self.f / rate, tau, c)
         return self._window(out)
 

@@ -53,7 +53,7 @@ def test_against_a_loop_that_stores_everything(benchmark: BenchmarkFixture) -> N
     result: MeanField = benchmark.pedantic(
         mean_field, (Chain(1, 0.65), sweeps), {"trajectories": copies}, rounds=1
     )
-    # Batches of half the size for the bias are half as many copies again.
+    # Smaller batches for the bias are half as many copies again.
     ours = time.process_time() - began
     assert abs(plain[-1] - result.flip_rate.value[-1]) < 6 * float(result.flip_rate.error[-1])
     benchmark.extra_info["ratio"] = plain_time / ours
