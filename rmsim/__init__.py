@@ -75,7 +75,7 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            ".couplings": ["draw"],
+            ".couplings.chains": ["draw"],
             ".data.catalogue": ["load_data"],
             ".data.dataset": ["Dataset", "Samples", "synthetic"],
             ".dynamics.relaxation": ["relax"],
