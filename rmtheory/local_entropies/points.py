@@ -309,7 +309,14 @@ def _integers_first(model: Functional, d: float, tracker: CurveTracker) -> YStar
         return None
     y = 1 / (ladder.least()[0] or math.inf)
     if not (ladder.in_reach and y < most):
-        return _from_ladder(model, ladder)
+        answer = _from_ladder(model, ladder)
+        if answer is None and not ladder.in_reach and y == 0:  # S_E > 0 at all y in reach
+            raise NotConvergedError(
+                f"y* is beyond {model.largest_y:g} at d = {d:.10g}, and integer y, continued in "
+                f"1/y, leave S_I* uncertain by {ladder.phi_error():.0e}: take a smaller "
+                "lambda or another d, or ask for integer y (--method replicated)"
+            )
+        return answer
     if expected is None:
         tracker.start_from(d, y, ladder.near(y)[0])
     return None
@@ -323,9 +330,10 @@ def _continued(model: Functional, d: float) -> YStar | None:
 
 def _from_ladder(model: Functional, ladder: Ladder) -> YStar | None:
     """Turn phi at integer y into a result; None if it is too uncertain."""
-    star = ladder.star()
-    if star.phi_error > _MOST_UNCERTAIN * abs(star.phi) or star.phi > math.log(2.0):
+    phi = ladder.least()[1]
+    if ladder.phi_error() > _MOST_UNCERTAIN * abs(phi) or phi > math.log(2.0):
         return None
+    star = ladder.star()
     label = "replicated transfer matrix at integer y"
     label += ", continued in 1/y" if star.continued else ""
     solved, away = ladder.near(star.y)

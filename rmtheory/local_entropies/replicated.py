@@ -191,7 +191,6 @@ class Ladder:
         u, phi = self.least()
         parts = [self.least(drop) for drop in (0, -1)]
         far = max(0.0, 1 - self.y[-1] * u) ** 2
-        error = max(abs(part - phi) for _, part in parts) + self.noise(u)
         slope, slope_error = self.slope(u)
         # phi is stationary at y*, its slope in d is not.
         slope_error += max(abs(self.slope(part)[0] - slope) for part, _ in parts)
@@ -202,11 +201,18 @@ class Ladder:
             y_error=self.y[-1] if bound else max(abs(1 / part - 1 / u) for part, _ in parts),
             bound=bound,
             phi=phi,
-            phi_error=error + 0.5 * far * abs(self.phi[-1] - phi),
+            phi_error=self.phi_error(),
             slope=slope,
             slope_error=slope_error,
             continued=far > 0,
         )
+
+    def phi_error(self) -> float:
+        """Return the error of S_I* (:meth:`star`), which takes no time."""
+        u, phi = self.least()
+        far = max(0.0, 1 - self.y[-1] * u) ** 2
+        error = max(abs(self.least(drop)[1] - phi) for drop in (0, -1)) + self.noise(u)
+        return float(error + 0.5 * far * abs(self.phi[-1] - phi))
 
     def near(self, y: float) -> tuple[Array, float]:
         """Return the conjugate overlaps at a y, and how far it is from the nearest integer solved.
