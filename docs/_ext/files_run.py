@@ -65,7 +65,7 @@ def common(heading: str) -> set[str]:
 
 def counts() -> dict[str, tuple[int, int]]:
     """Return both counts of each command from the table of the page."""
-    rows = re.findall(r"^\| `([^`]+)` \| (\d+) \| (\d+) \|$", _page(), re.M)
+    rows = re.findall(r"^\| `([^`]+)` \| (\d+) \| (\d+) \|", _page(), re.M)
     return {command: (int(own), int(every)) for command, own, every in rows}
 
 
