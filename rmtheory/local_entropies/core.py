@@ -75,6 +75,7 @@ class CoreFunctional(Functional):
     label = "trapezoid quadrature, two resolutions"
     coarse = 2
     curve_tol = 1e-11
+    curve_seconds = 0.05
     scan_y = 1000.0
     fast = True
     any_digits = True

@@ -36,15 +36,15 @@ from rmtheory.base.errors import (
     UnreadableDataError,
 )
 from rmtheory.base.estimate import Estimate, Tier
-from rmtheory.base.wording import counted, duration
 from rmtheory.local_entropies.dilute_gas import small_distance
 from rmtheory.local_entropies.functional import Refined, Scanned
 from rmtheory.local_entropies.points import YStar, distance, ystar
 from rmtheory.local_entropies.replicated import Ladder, LadderStar
 from rmtheory.local_entropies.solve import CurveTracker, functional
 from rmtheory.runtime import netcdf
+from rmtheory.runtime.progress import announce
 from rmtheory.runtime.provenance import parameters_hash
-from rmtheory.runtime.run_store import Lock, RunStore, parts_of
+from rmtheory.runtime.run_store import Lock, RunStore, differences, parts_of
 from rmtheory.runtime.untrusted import MALFORMED
 
 # The curve as a data set.
@@ -552,12 +552,6 @@ def curve_store(target: Path) -> RunStore:
     return RunStore(parts_of(target), STAMP, (STAMP, "point-*.json"), target)
 
 
-#: CPU-seconds of a point of a curve by depth, three for all beyond: right within a factor of three.
-_POINT_SECONDS = {1: 0.05, 2: 1.2, 3: 5.0}
-#: Seconds from which the time of a curve is estimated before it starts.
-_WORTH_SAYING = 2.0
-
-
 def stored_curve(
     request: CurveRequest,
     target: Path,
@@ -585,7 +579,6 @@ def stored_curve(
     CurveStoppedError
         If the continuation is lost; the points before are then in `target`, as ``solved``.
     """
-    tell = note or (lambda _sentence: None)
     store = curve_store(target)
 
     def keep(point: YStar) -> None:
@@ -593,16 +586,15 @@ def stored_curve(
 
     def compute(save: netcdf.Save) -> xr.Dataset:
         done = finished_points(request, target)
-        if done:
-            tell(f"{len(done)} of {request.points} points are there already, in {store.path}")
         left = request.points - len(done)
-        depth = 3.0 if math.isinf(request.chain.layers) else float(request.chain.layers)
-        expected = left * _POINT_SECONDS[min(int(depth), 3)]
-        if expected >= _WORTH_SAYING:
-            time_left = duration(expected)
-            tell(f"{counted(left, 'point')} to compute, about {time_left} on a free machine")
-        if progress is not None:
-            progress(len(done))
+        announce(
+            len(done),
+            request.points,
+            left * functional(request.chain).curve_seconds,
+            kept_in=store.path,
+            note=note,
+            progress=progress,
+        )
         try:
             data = curve(
                 request.chain, request.distances, progress=progress, known=done, on_solved=keep
@@ -643,8 +635,9 @@ def _claim(request: CurveRequest, store: RunStore) -> None:
         raise InvalidInputError(
             "out",
             str(store.target),
-            f"another file, because {store.path} keeps points of another curve (run that again to "
-            "finish it, or remove the folder)",
+            f"another file, because {store.path} keeps points of another curve, of "
+            f"{'; '.join(differences(held, wanted))} (run that again to finish it, or remove the "
+            "folder)",
         )
 
 

@@ -28,12 +28,13 @@ import xarray as xr
 from rmtheory.base import checks
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import InvalidInputError, NotConvergedError, UnreadableDataError
-from rmtheory.base.wording import counted, duration
+from rmtheory.base.wording import counted
 from rmtheory.local_entropies.boundaries import KINDS, Kind, Seed, rough_boundary
 from rmtheory.local_entropies.thresholds import Bracket, bracket
 from rmtheory.runtime import netcdf
 from rmtheory.runtime.files import write_text
 from rmtheory.runtime.processes import in_order
+from rmtheory.runtime.progress import announce
 from rmtheory.runtime.provenance import canonical_json, parameters_hash
 from rmtheory.runtime.run_store import Lock, RunStore, parts_of
 from rmtheory.runtime.untrusted import MALFORMED, read_json, read_text
@@ -302,20 +303,12 @@ def stored_phase_diagram(
     """
     # Before a folder is made.
     checks.integer("jobs", jobs, 1)
-    tell = note or (lambda _sentence: None)
     store = RunStore(parts_of(target), _STAMP, _FILES, target)
 
     def compute(save: netcdf.Save) -> xr.Dataset:
         done, total = finished(request, store.path), len(KINDS) * request.points
-        if done:
-            tell(f"{done} of {total} points are there already, in {store.path}")
-        if done < total:
-            time_left = duration(expected_seconds(request, total - done) / jobs)
-            tell(
-                f"{counted(total - done, 'point')} to compute, about {time_left} on a free machine"
-            )
-        if progress is not None:
-            progress(done)
+        seconds = expected_seconds(request, total - done) / jobs
+        announce(done, total, seconds, kept_in=store.path, note=note, progress=progress)
         data = _boundaries(request, store.path, jobs, progress or _silent)
         return save(data, request.parameters())
 

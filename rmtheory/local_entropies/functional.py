@@ -228,6 +228,8 @@ class Functional(ABC):
     coarse: ClassVar[int]
     #: Default accuracy of S_I* along a curve.
     curve_tol: ClassVar[float]
+    #: CPU-seconds of a point of a curve, within a factor of three.
+    curve_seconds: ClassVar[float]
     #: That of a single point: nine significant digits of an entropy of a few hundredths.
     point_tol: ClassVar[float] = 1e-11
     #: Largest y at which the averages can be computed with an error, and the message beyond it.
@@ -243,7 +245,7 @@ class Functional(ABC):
     #: Where S_E > 0 at this y, y* is not searched for: S_I* is known to 1/y. Infinite where no y so
     #: large is in reach.
     plateau_y: ClassVar[float] = 3e7
-    #: y* from which on the gas of flips is asked first at small d: beyond, it is faster.
+    #: y* from which on the gas of flips is tried first at small d: beyond, it is faster.
     gas_y: ClassVar[float] = math.inf
     #: Whether an evaluation takes milliseconds, so that every point of a curve can be scanned in y.
     fast: ClassVar[bool] = False

@@ -93,6 +93,7 @@ class PairFunctional(Functional):
     label = "trapezoid quadrature, two resolutions"
     coarse = 1
     curve_tol = 1e-9
+    curve_seconds = 1.2
     scan_y = 300.0
     plateau_y = 2e4
     largest_y = 1e5

@@ -85,6 +85,7 @@ class TransferFunctional(Functional):
     label = "transfer operator, two grids"
     coarse = 1
     curve_tol = 1e-8
+    curve_seconds = 5.0
     point_tol = 1e-8
     largest_y = LARGEST_Y
     gas_y = 30.0

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from rmtheory.base.wording import duration
+from rmtheory.base.wording import counted, duration
 
 if TYPE_CHECKING:  # only a terminal needs it
     from rich.progress import Progress as Bar
@@ -24,6 +25,9 @@ _PARTS = 1_000_000
 #: A log gets a line when so much more is done or so many seconds have passed, and not before so
 #: many: what takes no longer says nothing.
 _SHARE, _LONG, _SHORT = 0.1, 60.0, 5.0
+
+#: Seconds from which on it is said before a computation starts how long it will take.
+_WORTH_SAYING = 2.0
 
 
 class Progress(Protocol):
@@ -58,6 +62,45 @@ class Progress(Protocol):
 
 def silent(done: int, total: int | None = None, **_others: object) -> None:
     """Show nothing."""
+
+
+def announce(
+    done: int,
+    total: int,
+    seconds: float,
+    *,
+    kept_in: Path,
+    note: Callable[[str], None] | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> None:
+    """Say what a computation that resumes has already, and about how long the rest will take.
+
+    Parameters
+    ----------
+    done, total : int
+        Points that are there already, and points in all.
+    seconds : float
+        What the others take on a free machine; said from two seconds on.
+    kept_in : Path
+        The folder of the finished points.
+    note : callable, optional
+        Called with each sentence.
+    progress : callable, optional
+        Called with `done`.
+
+    Examples
+    --------
+    >>> announce(3, 10, 75.0, kept_in=Path("pd.nc.parts"), note=print)
+    3 of 10 points are there already, in pd.nc.parts
+    7 points to compute, about 75 s on a free machine
+    """
+    if note is not None and done:
+        note(f"{done} of {total} points are there already, in {kept_in}")
+    if note is not None and done < total and seconds >= _WORTH_SAYING:
+        points = counted(total - done, "point")
+        note(f"{points} to compute, about {duration(seconds)} on a free machine")
+    if progress is not None:
+        progress(done)
 
 
 @contextmanager

@@ -55,7 +55,7 @@ def test_points_of_another_curve_are_not_lost(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         stored_curve(REQUEST, target, progress=interrupt(1))  # type: ignore[arg-type]
     other = CurveRequest(Chain(1, 0.2), 0.02, 0.3, 5)
-    with pytest.raises(InvalidInputError, match="keeps points of another curve"):
+    with pytest.raises(InvalidInputError, match=r"another curve, of jd = 0\.1, not 0\.2 "):
         stored_curve(other, target)
     # A damaged point is computed again.
     (kept,) = parts_of(target).glob("point-*.json")
