@@ -1,7 +1,7 @@
 """What the theory answers, measured: four tables that the docs show, and a picture.
 
 ``python docs/_ext/answered.py TABLE`` adds the rows that are missing to the file answered_TABLE.csv
-of docs/_static (what was asked, what came out, CPU-seconds):
+of docs/_static (question, answer, CPU-seconds):
 
 - ``points``: y*, S_I* and its slope at 300 random (L, J_D, lam, d), and their picture;
 - ``critical``: 60 critical couplings of all depths, with the verdicts at both ends;
@@ -9,7 +9,7 @@ of docs/_static (what was asked, what came out, CPU-seconds):
 - ``rule``: phi and S_I at 200 random (chain, d, y) against the rule of tests/local_entropy_rule.py.
 
 Rows are independent of each other and of the order; a run that was interrupted resumes,
-``--minutes 9`` ends one after that time, numbers ask for these rows alone. What takes more than
+``--minutes 9`` ends one after that time, numbers compute these rows alone. What takes more than
 CPU_LIMIT seconds counts as refused.
 """
 
@@ -35,7 +35,7 @@ from rmtheory.local_entropies.thresholds import critical_coupling
 
 ROOT = Path(__file__).resolve().parents[2]
 STATIC = ROOT / "docs" / "_static"
-sys.path.insert(0, str(ROOT))  # what is asked is in the tests
+sys.path.insert(0, str(ROOT))  # the questions are in the tests
 POINTS, SEED, CPU_LIMIT = 300, 16, 60.0
 
 Row = dict[str, object]
@@ -54,7 +54,7 @@ def _stop(signum: int, frame: FrameType | None) -> None:
 
 
 class Table(ABC):
-    """Questions by number, and a file with a row for each that was asked."""
+    """Questions by number, and a file with a row for each that was tried."""
 
     name: ClassVar[str]
     #: Columns between the number of the question and the CPU-seconds.
@@ -70,7 +70,7 @@ class Table(ABC):
 
     @abstractmethod
     def questions(self) -> list[Row]:
-        """Return what is asked."""
+        """Return all questions in order."""
 
     @abstractmethod
     def answer(self, question: Row) -> Row:
@@ -162,7 +162,7 @@ class PointTable(Table):
         ]
 
     def answer(self, question: Row) -> Row:
-        """Ask for y* at one point."""
+        """Compute y* at one point."""
         layers, jd, lam, d = (question[name] for name in ("layers", "jd", "lam", "d"))
         depth = layers if layers == "inf" else int(str(layers))
         chain = Chain(depth, jd, 0.0 if layers == "1" else lam)  # type: ignore[arg-type]
@@ -177,12 +177,12 @@ class PointTable(Table):
         }
 
     def lines(self) -> list[str]:
-        """Return how many points were asked and refused, and what they took."""
+        """Return how many points were tried and refused, and what they took."""
         rows, seconds = self.rows(), self.seconds()
         refused = sum(row["answer"] == "refused" for row in rows)
         bounds = sum(row["answer"] == "bound of y*" for row in rows)
         return [
-            f"Of {POINTS} points drawn {len(rows)} have been asked, {refused} of them refused; "
+            f"Of {POINTS} points drawn {len(rows)} have been tried, {refused} of them refused; "
             f"for {bounds} only a bound of $y^*$ exists. They took {np.mean(seconds):.1f} "
             f"CPU-seconds on average, at most {max(seconds):.0f}."
         ]

@@ -19,6 +19,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from rmtheory.base.statistics import sample_error
+
 #: A claim is violated, and an inequality or a similarity confirmed, by more than so many errors.
 SIGNIFICANCE = 3.0
 
@@ -154,7 +156,7 @@ class Imagewise(Ours):
     @classmethod
     def on(cls, images: NDArray[np.float64], spread: float, of: str, at: str = "") -> Imagewise:
         """Return the mean over `images` with its error."""
-        sampling = float(images.std()) / math.sqrt(len(images))
+        sampling = sample_error(images)
         error = math.hypot(sampling, spread)
         return cls(float(images.mean()), error, at, images=images, spread=spread, of=of)
 

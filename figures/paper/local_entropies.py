@@ -37,18 +37,35 @@ from rmtheory.runtime import netcdf
 from rmtheory.runtime.processes import in_order
 from rmtheory.runtime.provenance import parameters_hash
 
-#: Layers, J_D, lambda, and the least d at the scales tiny, quick and paper. For two layers it is
-#: where y* reaches some tens, and the quadrature in four dimensions becomes slow.
+
+class _Curve(NamedTuple):
+    """A curve of the paper, and the least d at every scale."""
+
+    layers: int
+    jd: float
+    lam: float
+    tiny: float
+    quick: float
+    paper: float
+
+    def row(self, scale: Scale) -> Parameters:
+        """Return it as a parameter of the figure."""
+        least = {Scale.TINY: self.tiny, Scale.QUICK: self.quick, Scale.PAPER: self.paper}
+        return {"layers": self.layers, "jd": self.jd, "lam": self.lam, "least_d": least[scale]}
+
+
+#: For two layers the least d is where y* reaches some tens, and the quadrature in four dimensions
+#: becomes slow.
 _CURVES = (
-    (1, 0.05, 0.0, 1e-2, 1e-5, 1e-6),
-    (1, 0.07, 0.0, 1e-2, 1e-5, 1e-6),
-    (1, 0.1, 0.0, 1e-2, 1e-5, 1e-6),
-    (2, 0.05, 0.2, 1e-1, 1e-3, 5e-4),
-    (2, 0.05, 0.3, 1e-1, 2e-3, 1e-3),
-    (2, 0.05, 0.4, 1e-1, 3.5e-3, 2e-3),
-    (2, 0.0, 0.4, 1e-1, 5e-4, 3e-4),
-    (2, 0.0, 0.45, 1e-1, 8e-4, 5e-4),
-    (2, 0.0, 0.5, 1e-1, 1.5e-3, 1e-3),
+    _Curve(1, 0.05, 0.0, tiny=1e-2, quick=1e-5, paper=1e-6),
+    _Curve(1, 0.07, 0.0, tiny=1e-2, quick=1e-5, paper=1e-6),
+    _Curve(1, 0.1, 0.0, tiny=1e-2, quick=1e-5, paper=1e-6),
+    _Curve(2, 0.05, 0.2, tiny=1e-1, quick=1e-3, paper=5e-4),
+    _Curve(2, 0.05, 0.3, tiny=1e-1, quick=2e-3, paper=1e-3),
+    _Curve(2, 0.05, 0.4, tiny=1e-1, quick=3.5e-3, paper=2e-3),
+    _Curve(2, 0.0, 0.4, tiny=1e-1, quick=5e-4, paper=3e-4),
+    _Curve(2, 0.0, 0.45, tiny=1e-1, quick=8e-4, paper=5e-4),
+    _Curve(2, 0.0, 0.5, tiny=1e-1, quick=1.5e-3, paper=1e-3),
 )
 
 _TOP, _GAS_LEAST = 0.49, 1e-8
@@ -62,12 +79,9 @@ _STORED = {
 
 
 def _parameters(
-    column: int, core_points: int, pair_points: int, gas_points: int, *, every: int = 1
+    scale: Scale, core_points: int, pair_points: int, gas_points: int, *, every: int = 1
 ) -> Parameters:
-    rows = [
-        {"layers": row[0], "jd": row[1], "lam": row[2], "least_d": row[column]}
-        for row in _CURVES[every // 2 :: every]
-    ]
+    rows = [one.row(scale) for one in _CURVES[every // 2 :: every]]
     return {
         "curves": rows,
         "top_d": _TOP,
@@ -80,9 +94,9 @@ def _parameters(
 
 
 PARAMETERS = {
-    Scale.TINY: _parameters(3, 3, 2, 3, every=3),  # one of each family
-    Scale.QUICK: _parameters(4, 48, 18, 41),
-    Scale.PAPER: _parameters(5, 120, 48, 121),
+    Scale.TINY: _parameters(Scale.TINY, 3, 2, 3, every=3),  # one of each family
+    Scale.QUICK: _parameters(Scale.QUICK, 48, 18, 41),
+    Scale.PAPER: _parameters(Scale.PAPER, 120, 48, 121),
 }
 
 

@@ -20,6 +20,7 @@ from figures.paper.trained_networks import (
     trial_data,
 )
 from rmsim.learning.presets import MEASURED_AT
+from rmtheory.base.statistics import sample_error
 
 _SEED = 9
 
@@ -183,7 +184,7 @@ def _difference(one: xr.Dataset) -> tuple[float, float]:
         return value, float(np.hypot(one["accuracy_error"], one["mlp_accuracy_error"]))
     each = one["accuracy_images"].values - one["mlp_accuracy_images"].values
     spread = np.hypot(one["accuracy_spread"], one["mlp_accuracy_spread"])
-    return value, float(np.hypot(spread, each.std() / np.sqrt(each.size)))
+    return value, float(np.hypot(spread, sample_error(each)))
 
 
 def _one(data: xr.Dataset, name: str) -> xr.Dataset:
@@ -213,8 +214,6 @@ def _panel(axis: Axes, data: xr.Dataset) -> None:
     label_axes(axis, "trainable parameters (thousands)", "test accuracy")
     axis.legend(title=trained_for(data, "accuracy"), ncols=2, loc="upper left")
 
-
-_IMAGES = ("mnist", "fashion_mnist", "entangled_mnist")
 
 FIGURE = Figure(
     name=DATA,

@@ -70,7 +70,7 @@ def compute(parameters: Parameters, context: Context) -> xr.Dataset:
 
 
 def plot_accuracy(data: xr.Dataset) -> Picture:
-    """Draw test accuracy of the four rules with and without self-coupling, a panel a scheme."""
+    """Draw test accuracy of the four rules with and without self-coupling, one panel per scheme."""
     picture, axes = panels(2)
     stored = of_trial(data, "symmetric_rules", "test_accuracy")
     for axis, scheme in zip(axes, _SCHEMES, strict=True):

@@ -21,7 +21,7 @@ from figures.trial import designs
 from figures.trial.runs import Run, merged
 from figures.trial.store import unpack
 from figures.trial.tables import LEAST_FREEDOM, Cells, Number, StoredRuns, Table, share_error
-from rmtheory.base.statistics import quantile_error, standard_error
+from rmtheory.base.statistics import quantile_error, sample_error, standard_error
 
 
 class Stored(StoredRuns):
@@ -104,7 +104,7 @@ def _benchmarks(stored: Stored) -> xr.Dataset | None:
         data["linear_accuracy"] = xr.DataArray(right.mean(), attrs={"images": "test"})
         # The problem is convex: the seed, which orders the samples, hardly matters.
         data["linear_accuracy_spread"] = xr.DataArray(0.0)
-        data["linear_accuracy_error"] = xr.DataArray(right.std() / math.sqrt(len(right)))
+        data["linear_accuracy_error"] = xr.DataArray(sample_error(right))
         data["linear_accuracy_images"] = ("image_test", right.astype(np.float32))
     return data
 

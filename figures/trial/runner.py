@@ -32,6 +32,7 @@ from figures.trial.runs import Run, Search, merged, perform
 from figures.trial.store import Result, Store, machine, unpack
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError, RMError, UnreadableDataError
+from rmtheory.base.statistics import sample_error
 from rmtheory.base.wording import counted
 from rmtheory.runtime.provenance import parameters_hash
 from rmtheory.runtime.run_store import RunStore
@@ -293,7 +294,7 @@ def compare(run: Run, result: Result) -> Comparison:
             if name.endswith("_correct"):
                 gap = unpack(row[name]).astype(float) - unpack(stored[name])
                 # One image at least: without any change the deviation vanishes.
-                error = max(float(gap.std()) / math.sqrt(len(gap)), 1 / len(gap))
+                error = max(sample_error(gap), 1 / len(gap))
                 largest = max(largest, abs(float(gap.mean())) / error)
     return Comparison(run.title, identical, same, largest, seconds)
 

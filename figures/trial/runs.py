@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -46,6 +45,7 @@ from figures.trial.store import (
     states_of,
 )
 from rmtheory.base.errors import InvalidInputError, RMError
+from rmtheory.runtime.files import write_text
 from rmtheory.runtime.provenance import parameters_hash
 
 if TYPE_CHECKING:  # torch is needed by runs only, not by those who read their results
@@ -752,8 +752,7 @@ def perform(run: Run, folder: Path | None = None) -> tuple[str, Metrics, float]:
     def progress(epoch: int) -> None:
         if folder is not None:
             text = json.dumps(spent + time.process_time() - began)
-            (folder / "spent.tmp").write_text(text)
-            os.replace(folder / "spent.tmp", folder / "spent")
+            write_text(folder / "spent", text)
 
     metrics = run.execute(data, folder, progress)
     checksum = data.checksum if run.dataset else ""

@@ -35,7 +35,7 @@ from scipy import special
 from figures.claims.claim import SIGNIFICANCE
 from figures.trial.runs import Run
 from figures.trial.store import Result, Store, unpack
-from rmtheory.base.statistics import interval
+from rmtheory.base.statistics import interval, sample_error
 from rmtheory.base.wording import counted
 
 #: Degrees of freedom below which the spread of networks is not known.
@@ -159,8 +159,7 @@ class Table:
         spread = self._spread(means)
         by_image = {cell: one.mean(axis=0) for cell, one in bits.items()}
         share = {
-            cell: math.hypot(spread[cell], float(one.std()) / math.sqrt(count))
-            for cell, one in by_image.items()
+            cell: math.hypot(spread[cell], sample_error(one)) for cell, one in by_image.items()
         }
         data = self._dataset(
             {
@@ -195,7 +194,7 @@ class Table:
         means = {cell: one.mean(axis=1) for cell, one in gaps.items()}
         spread = self._spread(means)
         errors = {
-            cell: math.hypot(spread[cell], float(one.mean(axis=0).std()) / math.sqrt(one.shape[1]))
+            cell: math.hypot(spread[cell], sample_error(one.mean(axis=0)))
             for cell, one in gaps.items()
         }
         values = {cell: float(one.mean()) for cell, one in means.items()}

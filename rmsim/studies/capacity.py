@@ -244,7 +244,7 @@ def relax(
     drawn on the CPU, where `draw` is, and moved together: the same on every device, for one wait.
     """
     kept = kept_neurons(protocol, s, sweeps, draw)
-    every = checked_sync_interval(s.device)  # a fixed point does not change: asking late is no loss
+    every = checked_sync_interval(s.device)  # a fixed point stays: testing for it late is no loss
     for sweep in range(sweeps):
         h = local_field(protocol, j, s, x, right=right)
         if y is not None:

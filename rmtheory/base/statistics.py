@@ -1,8 +1,9 @@
 r"""Errors of measured numbers: one definition of each, for theory, simulation and figures.
 
 *Means* of m independent samples have the standard error :math:`s/\sqrt m`, with the deviation s of
-m - 1 degrees of freedom. The ratio R = <Z^2>/<Z>^2 is not a mean, and its error is that of the
-jackknife: with R_k the ratio without sample k,
+m - 1 degrees of freedom. Where m is large, as for the images of a data set, the sample error has
+the deviation of m degrees of freedom instead. The ratio R = <Z^2>/<Z>^2 is not a mean, and its
+error is that of the jackknife: with R_k the ratio without sample k,
 
 .. math:: \sigma_R^2 = \frac{m-1}{m} \sum_k (R_k - \bar R)^2 .
 
@@ -50,6 +51,7 @@ __all__ = [
     "median_of_ranks",
     "naive_half_width",
     "quantile_error",
+    "sample_error",
     "second_moment_ratio",
     "standard_error",
     "weighted_fit",
@@ -91,6 +93,20 @@ def standard_error(values: ArrayLike, axis: int = 0) -> Array:
     """
     samples = np.asarray(values, dtype=float)
     return np.asarray(samples.std(axis=axis, ddof=1) / math.sqrt(samples.shape[axis]))
+
+
+def sample_error(values: ArrayLike) -> float:
+    r"""Return :math:`\sqrt{\sum_i (x_i - \bar x)^2}/m`, the error of a mean over many samples.
+
+    It is zero for one sample, and :func:`standard_error` times :math:`\sqrt{1 - 1/m}` for more.
+
+    Examples
+    --------
+    >>> sample_error([0, 0, 1, 1])
+    0.25
+    """
+    samples = np.asarray(values)
+    return float(samples.std()) / math.sqrt(samples.size)
 
 
 def mean(values: ArrayLike) -> Measurement:

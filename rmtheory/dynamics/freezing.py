@@ -140,9 +140,9 @@ class OneLayer(Line):
 
     def growth(self, x: float, p: float, seed: np.random.SeedSequence, work: int) -> Estimate:
         """Measure log R of the limit f -> 0."""
-        found = sustained(_GRID, self.couplings(x), seed=seed, repetitions=work, continuous=True)
-        error = math.hypot(float(found.error), _GRID_SHIFT)
-        return Estimate(found.value, error, found.tier, found.method)
+        growth = sustained(_GRID, self.couplings(x), seed=seed, repetitions=work, continuous=True)
+        error = math.hypot(float(growth.error), _GRID_SHIFT)
+        return Estimate(growth.value, error, growth.tier, growth.method)
 
 
 class RelayAtAllTimes(OneLayer):
@@ -213,10 +213,10 @@ class ChainLine(Line):
         """Measure d log(t f)/d log t from random starts, over a factor of four in time."""
         jd, left, right = self.couplings(x)
         chain = Chain(self.layers, jd, lam_left=left, lam_right=right)
-        found = mean_field(
+        averages = mean_field(
             chain, _SWEEPS, p=p, trajectories=_COPIES, seed=int(seed.generate_state(1)[0])
         )
-        flips, first = found.flip_rate, _SWEEPS // 8
+        flips, first = averages.flip_rate, _SWEEPS // 8
         windows = (slice(first, 2 * first), slice(4 * first, 8 * first))
         # Sweeps of a batch are not independent: the error of their mean is the mean of the errors.
         rates, errors = (
@@ -228,12 +228,12 @@ class ChainLine(Line):
             bound = 1 + math.log(errors[0] / float(flips.value[0])) / math.log(first)
             return Estimate(bound, 0.0, Tier.ESTIMATED, f"{text}, at most: no flip in any of them")
         method = f"{text}, f = {rates[1]:.2g} at the end"
-        times = found.exponent_times
+        times = averages.exponent_times
         if 2 * first in times:
             # Batch by batch; the two share a window with opposite signs, which is left out here.
             some = [times.index(first), times.index(2 * first)]
-            value = 1 - float(found.exponents.value[some].mean())
-            error = math.hypot(*found.exponents.error[some]) / 2
+            value = 1 - float(averages.exponents.value[some].mean())
+            error = math.hypot(*averages.exponents.error[some]) / 2
         else:
             # Few flips, none in some batches: the logarithm up to the upper ends of the errors.
             late = max(rates[1], errors[1])
@@ -400,10 +400,10 @@ def _end(
         x = float(start.value) + side * width * float(start.error)
         x = round(side * math.ceil(side * x / unit) * unit, 12)
         (child,) = numbers.spawn(1)
-        found = line.growth(x, p, child, repetitions)
-        if -side * found.value > _CLEAR * found.error:
-            return x, found
-        tried.append(f"{found} at {x:g}")
+        growth = line.growth(x, p, child, repetitions)
+        if -side * growth.value > _CLEAR * growth.error:
+            return x, growth
+        tried.append(f"{growth} at {x:g}")
     where = "above" if side > 0 else "below"
     raise NotConvergedError(f"no verdict {where} {start}: growth of activity " + ", ".join(tried))
 
@@ -446,10 +446,10 @@ def _extrapolated(
         x = np.array([float(one.value) for one in couplings[first:]])
         if slope is not None:
             x = x + slope * np.sqrt(f)
-        found = weighted_fit(row(f), x, errors[first:])
-        there = found.at([float(column[0]) for column in row(np.array([rate]))])
+        fitted = weighted_fit(row(f), x, errors[first:])
+        there = fitted.at([float(column[0]) for column in row(np.array([rate]))])
         known = slope * math.sqrt(rate) if slope is not None else 0.0
-        return Measurement(there.value - known, found.scale * there.error)
+        return Measurement(there.value - known, fitted.scale * there.error)
 
     whole = fit(0)
     shift = fit(1).value - whole.value
@@ -708,6 +708,6 @@ def fitted_curve(
         rows.append(_row(0.0))
         shifted.append(float(limit.value))
         errors.append(float(limit.error))
-    found = weighted_fit(np.stack(rows, axis=1), np.array(shifted), np.array(errors))
-    covariance = found.scale**2 * found.covariance
-    return FlipRateCurve(p, tuple(rates), tuple(couplings), found.coefficients, covariance)
+    fit = weighted_fit(np.stack(rows, axis=1), np.array(shifted), np.array(errors))
+    covariance = fit.scale**2 * fit.covariance
+    return FlipRateCurve(p, tuple(rates), tuple(couplings), fit.coefficients, covariance)

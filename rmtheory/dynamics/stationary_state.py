@@ -220,9 +220,9 @@ def stationary(
     # A later repetition may have needed a longer memory than the first.
     shortest = min(c.shape[1] for c in correlations)
     kept = [c[:, :shortest] for c in correlations]
-    found = mean(solved)
+    pooled = mean(solved)
     # Few repetitions: a t-distribution's 68 % instead of a Gaussian's.
-    error = found.error * (1 + 1 / (repetitions - 1))
+    error = pooled.error * (1 + 1 / (repetitions - 1))
     method = f"stationary correlation, {repetitions} x {iterations} iterations"
     response = float(np.mean(responses))
     if undecayed:
@@ -230,7 +230,7 @@ def stationary(
         # systematic part of the error.
         error = math.hypot(error, undecayed / abs(response))
         method += f", c still {undecayed:.2g} after {memory:g}/f sweeps"
-    value = Estimate(found.value, error, Tier.ESTIMATED, method)
+    value = Estimate(pooled.value, error, Tier.ESTIMATED, method)
     return Stationary(flip_rate, value, response, np.mean(kept, axis=0), undecayed)
 
 
@@ -280,14 +280,14 @@ def sustained(
         )
         ratios.append(search.log_ratio(0.0, iterations))
         left = max(left, search.undecayed)
-    found = mean(ratios)
-    error = math.hypot(found.error * (1 + 1 / (repetitions - 1)), left)
+    pooled = mean(ratios)
+    error = math.hypot(pooled.error * (1 + 1 / (repetitions - 1)), left)
     path = "path seen at all times, " if continuous else ""
     method = (
         f"log of the rate of flips over the rate {flip_rate:g} of their field, {path}"
         f"{repetitions} x {iterations} iterations"
     )
-    return Estimate(found.value, error, Tier.ESTIMATED, method)
+    return Estimate(pooled.value, error, Tier.ESTIMATED, method)
 
 
 class _Search:

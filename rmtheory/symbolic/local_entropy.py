@@ -43,7 +43,7 @@ def trapezoid(step, cutoff):
 
 
 def tilted(@couplings@, d, y, qhat, step=@step@, cutoff=8.0):
-    """Return G = log int zeta^y and <log zeta>_y; qhat has one entry a layer.
+    """Return G = log int zeta^y and <log zeta>_y; qhat has one entry per layer.
 
     A trapezoid rule in the 2 L fields, its step in units of the width on which zeta varies: the
     error falls exponentially in 1/step (two layers: about 1e-9 at 0.7, 1e-6 at 0.9), the cost
