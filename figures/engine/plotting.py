@@ -43,6 +43,16 @@ def curve(axis: Axes, data: xr.DataArray, error: xr.DataArray, **style: Any) -> 
     return line
 
 
+def curves(
+    axis: Axes, data: xr.Dataset, name: str, along: str, colours: Sequence[Any] | None = None
+) -> None:
+    """Plot variable `name` with its error, one curve per value of the coordinate `along`."""
+    for index, value in enumerate(data[along].values):
+        picked = data.isel({along: index})
+        style = {} if colours is None else {"color": colours[index]}
+        curve(axis, picked[name], picked[f"{name}_error"], label=number(value), **style)
+
+
 def number(x: float) -> str:
     """Return a label for `x`: the infinity sign, or as few digits as say it."""
     return r"$\infty$" if math.isinf(x) else f"{x:g}"

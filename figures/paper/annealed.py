@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
 from figures.engine.figure import Context, Figure, Parameters, Scale, grid
-from figures.engine.plotting import curve, label_axes, number, panels, shades
+from figures.engine.plotting import curves, label_axes, panels, shades
 from rmtheory.annealed.mean_number import large_lam_entropy
 from rmtheory.annealed.vectorised import entropy_array
 
@@ -99,38 +99,21 @@ def plot(data: xr.Dataset) -> Picture:
     picture, (left, middle, right) = panels(3)
     entropy, lam, jd = r"$S_a$ (nat per neuron)", r"$\lambda$", r"$J_D$"
 
-    for index, value in enumerate(data["lam_curve"].values):
-        picked = data.isel(lam_curve=index)
-        curve(left, picked["entropy_by_jd"], picked["entropy_by_jd_error"], label=number(value))
+    curves(left, data, "entropy_by_jd", "lam_curve")
     _level(left, math.log(2), r"$\log 2$")
     left.legend(title=r"$L=2,\ \lambda=$", loc="lower right")
     label_axes(left, jd, entropy)
 
-    for index, value in enumerate(data["jd_curve"].values):
-        picked = data.isel(jd_curve=index)
-        curve(middle, picked["entropy_by_lam"], picked["entropy_by_lam_error"], label=number(value))
+    curves(middle, data, "entropy_by_lam", "jd_curve")
     _level(middle, math.log(2) / 2, r"$\frac{1}{2}\log 2$")
     middle.legend(title=r"$L=2,\ J_D=$", loc="lower right")
     label_axes(middle, lam, entropy)
 
     colours = shades("viridis", data.sizes["layers"])
     end = float(data["deep_lam"][-1])
-    for index, (value, colour) in enumerate(zip(data["layers"].values, colours, strict=True)):
-        picked = data.isel(layers=index)
-        curve(
-            right,
-            picked["entropy_by_depth"],
-            picked["entropy_by_depth_error"],
-            label=number(value),
-            color=colour,
-        )
-        right.plot(
-            [end * 1.045],
-            [picked["entropy_limit"]],
-            marker="<",
-            color=colour,
-            linestyle="none",
-        )
+    curves(right, data, "entropy_by_depth", "layers", colours)
+    for limit, colour in zip(data["entropy_limit"].values, colours, strict=True):
+        right.plot([end * 1.045], [limit], marker="<", color=colour, linestyle="none")
     right.set_xlim(0, end * 1.07)
     right.legend(
         title=r"$J_D=0.4,\ L=$",

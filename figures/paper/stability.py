@@ -14,7 +14,7 @@ import xarray as xr
 from matplotlib.figure import Figure as Picture
 
 from figures.engine.figure import Context, Figure, Parameters, Scale, grid
-from figures.engine.plotting import curve, label_axes, number, panels, shades
+from figures.engine.plotting import curves, label_axes, panels, shades
 from rmtheory.annealed.mean_number import entropy, log_mean_count
 from rmtheory.base.chain import Chain
 from rmtheory.replica.eigenvalues import instability_root, stability
@@ -147,9 +147,7 @@ def _mean_ratio(chain: Chain, n: int) -> tuple[float, float]:
 def plot(data: xr.Dataset) -> Picture:
     """Draw the two panels."""
     picture, (left, right) = panels(2, height=2.7)
-    for index, value in enumerate(data["lam_curve"].values):
-        picked = data.isel(lam_curve=index)
-        curve(left, picked["coefficient"], picked["coefficient_error"], label=number(value))
+    curves(left, data, "coefficient", "lam_curve")
     root = float(data["root"])
     left.plot([root], [0], marker="o", color="C0", linestyle="none", zorder=5)
     left.annotate(
@@ -165,15 +163,7 @@ def plot(data: xr.Dataset) -> Picture:
     label_axes(left, r"$J_D$", r"coefficient of $q^2$ in $S_\mathrm{rs}$")
 
     colours = shades("viridis", data.sizes["layers"])
-    for index, (value, colour) in enumerate(zip(data["layers"].values, colours, strict=True)):
-        picked = data.isel(layers=index)
-        curve(
-            right,
-            picked["least_eigenvalue"],
-            picked["least_eigenvalue_error"],
-            label=number(value),
-            color=colour,
-        )
+    curves(right, data, "least_eigenvalue", "layers", colours)
     right.legend(title=r"$\lambda=1,\ L=$", loc="upper left", ncols=2, columnspacing=1.0)
     label_axes(right, r"$J_D$", r"least eigenvalue of $M$")
     for axis in (left, right):

@@ -296,8 +296,8 @@ def initial_state(run: Network, data: Dataset) -> State:
     """Return the weights before training, with the topology of `run`."""
     import torch
 
-    from rmsim.learning.state import Wiring, initialise
-    from rmsim.tensors import choose_dtype
+    from rmsim.learning import run_folder
+    from rmsim.learning.state import Wiring
 
     plan, wiring = run.plan, None
     if run.blocks:
@@ -305,14 +305,7 @@ def initial_state(run: Network, data: Dataset) -> State:
         near = (layer[:, None] - layer[None, :]).abs() <= 1
         first, last = layer == 0, layer == run.blocks - 1
         wiring = Wiring(near.fill_diagonal_(False), first, last, last)
-    return initialise(
-        plan.parameters,
-        data.width,
-        data.classes,
-        plan.seed,
-        wiring=wiring,
-        dtype=choose_dtype(plan.dtype),
-    )
+    return run_folder.initial_state(plan, data, wiring=wiring)
 
 
 def save_metrics(folder: Path, key: str, metrics: Metrics) -> None:

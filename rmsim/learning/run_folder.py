@@ -45,7 +45,7 @@ import torch
 from rmsim.data.dataset import Dataset
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.presets import preset as preset_named
-from rmsim.learning.state import State, state_of
+from rmsim.learning.state import State, Wiring, initialise, state_of
 from rmsim.tensors import checked_seed, choose_dtype
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError, UnreadableDataError
@@ -163,6 +163,25 @@ class Plan:
             return cls(Parameters.from_dict(values["parameters"]), **rest)
         except (TypeError, ValueError) as problem:
             raise UnreadableDataError(f"not the plan of a run: {problem}") from None
+
+
+def initial_state(
+    plan: Plan,
+    data: Dataset,
+    device: torch.device | str = "cpu",
+    *,
+    wiring: Wiring | None = None,
+) -> State:
+    """Return the weights before training: those of the seed of `plan`, for the part `data`."""
+    return initialise(
+        plan.parameters,
+        data.width,
+        data.classes,
+        plan.seed,
+        wiring=wiring,
+        dtype=choose_dtype(plan.dtype),
+        device=device,
+    )
 
 
 _FILES = ("run.json", "log.jsonl", "checkpoint.npz", "probe.npz", "labels.json")

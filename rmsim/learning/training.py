@@ -54,14 +54,15 @@ from rmsim.learning.run_folder import (
     Plan,
     append_record,
     demand_same,
+    initial_state,
     keep_records,
     load_arrays,
     load_checkpoint,
     save_arrays,
     save_checkpoint,
 )
-from rmsim.learning.state import State, initialise
-from rmsim.tensors import choose_device, choose_dtype
+from rmsim.learning.state import State
+from rmsim.tensors import choose_device
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError, NotConvergedError, UnreadableDataError
 from rmtheory.base.statistics import binomial_error
@@ -575,15 +576,7 @@ def _begin(
     if held is not None:
         checkpoint = held
     else:
-        state = initialise(
-            plan.parameters,
-            data.width,
-            data.classes,
-            plan.seed,
-            dtype=choose_dtype(plan.dtype),
-            device=device,
-        )
-        checkpoint = Checkpoint(plan, data.checksum, 0, state)
+        checkpoint = Checkpoint(plan, data.checksum, 0, initial_state(plan, data, device))
     session = attributes(plan.to_dict(), seed=plan.seed) | {
         "device": str(device),
         "threads": str(torch.get_num_threads()),

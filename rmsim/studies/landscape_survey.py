@@ -48,13 +48,12 @@ from rmsim.data.dataset import Dataset, Samples
 from rmsim.dynamics.sweeps import synchronous
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.protocol import infer
-from rmsim.learning.run_folder import Checkpoint, Plan
-from rmsim.learning.state import State, initialise
+from rmsim.learning.run_folder import Checkpoint, Plan, initial_state
+from rmsim.learning.state import State
 from rmsim.studies.trained_networks import accuracies_of, measured_of_many
 from rmsim.tensors import (
     checked_states,
     checked_sync_interval,
-    choose_dtype,
     generator,
 )
 from rmtheory.base import checks
@@ -484,14 +483,7 @@ def survey_of_run(
     """
     checks.integer("patterns", wanted.patterns, 2, MOST_PATTERNS)
     plan, used = checkpoint.plan, checkpoint.plan.data(dataset)
-    untrained = initialise(
-        plan.parameters,
-        used.width,
-        used.classes,
-        plan.seed,
-        dtype=choose_dtype(plan.dtype),
-        device=checkpoint.state.device,
-    )
+    untrained = initial_state(plan, used, checkpoint.state.device)
     stages = {"before": untrained, "after": checkpoint.state}
     return {
         stage: survey(plan.parameters, state, used.train, wanted, seed)
