@@ -226,7 +226,7 @@ def _(device: str) -> Any:
 
 for _name, _options in {"masked": {"p": 0.8}, "all at once": {"correlation": True}}.items():
 
-    @case("`mean_field`", _name, k=12)
+    @case("`mean_field`", _name, k=20)
     def _(device: str, options: dict[str, Any] = _options) -> Any:
         found = mean_field(Chain(2, 0.5, 0.3), 6, trajectories=2000, device=device, **options)
         return [

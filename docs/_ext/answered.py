@@ -183,7 +183,7 @@ class PointTable(Table):
         bounds = sum(row["answer"] == "bound of y*" for row in rows)
         return [
             f"Of {POINTS} points drawn {len(rows)} have been tried, {refused} of them refused; "
-            f"for {bounds} only a bound of $y^*$ exists. They took {np.mean(seconds):.1f} "
+            f"for {bounds} only a bound of $y^*$ is known. They took {np.mean(seconds):.1f} "
             f"CPU-seconds on average, at most {max(seconds):.0f}."
         ]
 

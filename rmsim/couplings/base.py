@@ -190,7 +190,7 @@ class Couplings(ABC):
         InvalidInputError
             If they are not dense.
         """
-        raise InvalidInputError("network", type(self).__name__, f"dense for {method}")
+        raise InvalidInputError("network", type(self).__name__, f"dense (rho = 1) for {method}")
 
     def asymmetric_matrices(self) -> torch.Tensor:
         """Return J, (samples, layers, n, n), for message passing.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rmtheory.base import checks
-from rmtheory.base.chain import decimal_string
+from rmtheory.base.chain import Chain, decimal_string
 from rmtheory.base.errors import InvalidInputError, NotConvergedError
 from rmtheory.base.estimate import Estimate, Tier
 from rmtheory.base.wording import counted
@@ -230,6 +230,13 @@ def _report(
     return io.Report(title, parameters, quantities, _MEANING_BROKEN)
 
 
+def _label(chain: Chain) -> str:
+    """Return the chain as part of the name of a file."""
+    left, right = (f"{float(lam):g}" for lam in (chain.lam_left, chain.lam_right))
+    lam = "" if chain.layers == 1 else f"_lam{left}" if left == right else f"_lam{left},{right}"
+    return f"L{chain.layers}_jd{float(chain.jd):g}{lam}"
+
+
 @bundled
 def curve(
     *,
@@ -252,9 +259,10 @@ def curve(
 ) -> None:
     """Follow y*(d) from d-max to d-min, geometrically spaced, and store it with its errors.
 
-    Finished points are kept in the folder OUT.parts until all are done: the same command resumes.
-    If OUT already holds this curve, it is only drawn. Where the continuation is lost, the points
-    before are stored all the same.
+    OUT is named after the chain by default, as curve_L2_jd0_lam0.45.nc. Finished points are kept in
+    the folder OUT.parts until all are done: the same command resumes. If OUT already holds this
+    curve, it is only drawn. Where the continuation is lost, the points before are stored all the
+    same.
 
     Example: rmtheory curve --layers 2 --jd 0 --lam .45 --points 12 --out curve.nc --plot curve.png
     """
@@ -274,7 +282,7 @@ def curve(
     count = checks.integer("points", points, 2, 10_000)
     if low >= high:
         raise InvalidInputError("d_min", d_min, f"below d_max = {d_max}")
-    target = Path(required("out", None if out is None else str(out)))
+    target = Path(f"curve_{_label(chain)}.nc") if out is None else Path(out)
     check_folder("out", target)
     check_picture(plot, target)
     request = CurveRequest(chain, low, high, count)

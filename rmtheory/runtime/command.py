@@ -262,3 +262,19 @@ def check_out(path: Path | None) -> Path | None:
     if path is not None:
         check_folder("out", path)
     return path
+
+
+def check_json_out(path: Path | None) -> Path | None:
+    """Refuse a file of ``--out`` that cannot be written, or that holds something else than JSON.
+
+    A result replaces an earlier one; couplings, states or samples that somebody named by mistake
+    would be lost.
+    """
+    check_out(path)
+    if path is not None and path.is_file():
+        with path.open("rb") as file:
+            start = file.read(64).lstrip()
+        if start and not start.startswith(b"{"):
+            allowed = "a new file, or one with an earlier result in JSON"
+            raise InvalidInputError("out", str(path), f"{allowed}, which is replaced")
+    return path

@@ -15,7 +15,7 @@ from rmtheory.base import checks
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.base.estimate import Estimate
-from rmtheory.runtime.command import check_out
+from rmtheory.runtime.command import check_json_out
 from rmtheory.runtime.files import write_text
 
 if TYPE_CHECKING:  # only a table needs it
@@ -54,7 +54,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of 
 OutOption = Annotated[
     Path | None,
     typer.Option(
-        "--out", metavar="FILE", help="Also write the JSON to this file.", callback=check_out
+        "--out", metavar="FILE", help="Also write the JSON to this file.", callback=check_json_out
     ),
 ]
 DataOption = Annotated[

@@ -235,7 +235,7 @@ def test_bad_input() -> None:
 
 
 def test_several_networks_are_those_of_one_each() -> None:
-    """In float64: products of other batches round otherwise."""
+    """In float64: products of other batches have other rounding errors."""
     couplings = draw_dense(Network(60, Chain(1, 0.5)), 0, range(3), dtype=torch.float64)
     together = focus(couplings, 6, 0.8, seed=1)
     for k in range(3):

@@ -72,7 +72,7 @@ def test_bad_input() -> None:
     diluted = Network(20, Chain(1, 0.5), rho=0.5)
     with pytest.raises(InvalidInputError, match="rho must be 1"):
         find_fixed_point(diluted, "rbp")
-    with pytest.raises(InvalidInputError, match="network must be dense for rbp"):
+    with pytest.raises(InvalidInputError, match=r"network must be dense \(rho = 1\) for rbp"):
         find_fixed_point(draw(diluted, 0, range(1)), "rbp")
     for method in ("rbp", "dynamics"):
         with pytest.raises(InvalidInputError, match="network must be a Network, or couplings"):

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.numerical
 
 
 def couplings_of(jd: float, samples: int = 6, n: int = 60) -> DenseChain:
-    """In float64: products of other batches round otherwise, by less than any tolerance here."""
+    """In float64: products of other batches round differently, by less than any tolerance."""
     return draw_dense(Network(n, Chain(2, jd, 0.3)), 5, range(samples), dtype=torch.float64)
 
 

@@ -149,7 +149,7 @@ def test_out_spares_pipes_and_follows_links(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     assert run(["annealed", "--jd", ".5", "--out", str(pipe)]) == 2
     assert pipe.is_fifo()
-    target.write_text("old")
+    target.write_text("{}")
     link.symlink_to(target)
     assert run(["annealed", "--jd", ".5", "--out", str(link)]) == 0
     assert link.is_symlink()
@@ -265,3 +265,20 @@ def test_help_fits_the_terminal(
         assert max(map(len, lines)) <= columns
         # Not a word a line.
         assert len(lines) < (60 if columns == 80 else 110)
+
+
+def test_a_result_replaces_results_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine, result = tmp_path / "J.npy", tmp_path / "result"
+    mine.write_bytes(b"\x93NUMPY and more")
+    assert run(["annealed", "--jd", ".1", "--out", str(mine)]) == 2
+    assert "out must be a new file, or one with an earlier result" in capsys.readouterr().err
+    assert mine.read_bytes() == b"\x93NUMPY and more"
+    for jd in (".1", ".2"):
+        assert run(["annealed", "--jd", jd, "--out", str(result)]) == 0
+    assert json.loads(result.read_text())["parameters"]["jd"] == "0.2"
+
+
+def test_a_curve_is_named_after_its_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["curve", "--jd", ".5", "--d", ".2:.4:2"]) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["curve_L1_jd0.5.nc"]

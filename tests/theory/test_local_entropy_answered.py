@@ -22,8 +22,9 @@ def answered() -> ModuleType:
 
 def test_critical_couplings_are_brackets_with_opposite_verdicts(answered: ModuleType) -> None:
     assert len(SETTINGS) == 60
-    rows = answered.TABLES["critical"].rows()
-    assert rows
+    table = answered.TABLES["critical"]
+    rows = table.rows()
+    assert len(rows) == len(table.questions()) == 60
     for row in rows:
         assert SETTINGS[int(row["number"])] == tuple(
             row[name] for name in ("layers", "coupling", "kind", "other")
@@ -83,7 +84,7 @@ def test_points_are_answered_or_refused_at_once(answered: ModuleType) -> None:
     rows = table.rows()
     asked = table.questions()
     refused = [row for row in rows if row["answer"] == "refused"]
-    assert rows
+    assert len(rows) == len(asked) == 300
     assert len(refused) <= 0.03 * len(rows)
     for row in refused:
         assert float(row["seconds"]) < 10
@@ -92,12 +93,14 @@ def test_points_are_answered_or_refused_at_once(answered: ModuleType) -> None:
         assert asked[int(row["number"])]["d"] == float(row["d"])
         if row["answer"] != "refused":
             assert 0 < float(row["internal_error"]) <= 0.1 * abs(float(row["internal"]))
+            assert 0 < float(row["slope_error"]) <= 0.2 * abs(float(row["slope"]))
 
 
 def test_the_independent_rule_agrees_at_all_its_points(answered: ModuleType) -> None:
     """All are of tier 'estimated': one number in a hundred may be beyond three errors."""
     table = answered.TABLES["rule"]
     rows = table.rows()
+    assert len(rows) == len(table.questions()) == 200
     assert {row["answer"] for row in rows} == {"compared"}
     apart = [
         float(row[f"{name}_errors_apart"])
