@@ -61,7 +61,7 @@ _WIDTH, _WIDEST = 2, 8
 #: Errors by which log R is told from 0 at an end.
 _CLEAR = 2.0
 
-#: Grid of the limit f -> 0, and by how much it may shift log R: J_dyn shifts by -0.04(2) f
+#: Grid of the limit f -> 0, and by how much it may shift log R: J_dyn shifts by -0.03(2) f
 #: (docs: Theory of the dynamics), log R by 1.2 as much.
 _GRID = 0.01
 _GRID_SHIFT = 0.06 * _GRID
