@@ -213,7 +213,10 @@ def convergence_bound(
 
 
 def derive(
-    topic: Annotated[str, typer.Argument(help="annealed, rs, stability, local-entropy or broken.")],
+    topic: Annotated[
+        str,
+        typer.Argument(help="annealed, rs, stability, local-entropy, broken or first-sweeps."),
+    ],
     layers: io.LayersOption = "1",
     format: Annotated[
         str, typer.Option("--format", metavar="FORMAT", help="latex, text or python.")

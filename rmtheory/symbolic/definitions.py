@@ -1,4 +1,4 @@
-r"""Symbols of the paper, the functions P and n, and exact algebra with them.
+r"""Symbols of the paper, the functions P, n and F, and exact algebra with them.
 
 .. math:: P(v) = H(-v) = \int Dh\,\theta(s h + v), \qquad Dh = n(h)\,dh, \qquad
     n(h) = e^{-h^2/2}/\sqrt{2\pi}.
@@ -50,7 +50,7 @@ h, v = sp.symbols("h v", real=True)
 replicas = sp.Symbol("n", positive=True)
 
 
-# The functions P and n.
+# The functions P, n and F.
 
 
 class n(sp.Function):  # type: ignore[misc]
@@ -83,6 +83,18 @@ class P(sp.Function):  # type: ignore[misc]
 
     def _eval_rewrite_as_erfc(self, x: Expr, **_: object) -> Expr:
         return sp.erfc(-x / sp.sqrt(2)) / 2
+
+
+class F(sp.Function):  # type: ignore[misc]
+    """F(a, b, rho): probability that unit Gaussians of correlation rho exceed -a and -b."""
+
+    nargs = 3
+
+    @classmethod
+    def eval(cls, a: Expr, b: Expr, rho: Expr) -> Expr | None:
+        """Order the two arguments, in which F is symmetric."""
+        first, second = sorted((a, b), key=sp.default_sort_key)
+        return None if (first, second) == (a, b) else cls(first, second, rho)
 
 
 def H(x: Expr) -> Expr:

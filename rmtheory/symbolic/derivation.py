@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from rmtheory.base.errors import InvalidInputError
-from rmtheory.symbolic.definitions import Expr, Matrix, P, n
+from rmtheory.symbolic.definitions import Expr, F, Matrix, P, n
 
 # The parts of a derivation.
 
@@ -92,6 +92,8 @@ class Derivation:
         Functions of the Python module.
     code : str
         Python source appended to that module, for what is not a formula (an integral).
+    source : str
+        What it is derived from.
     """
 
     name: str
@@ -100,6 +102,7 @@ class Derivation:
     checks: tuple[Check, ...] = ()
     formulas: tuple[Formula, ...] = ()
     code: str = ""
+    source: str = "the definition of the count"
 
 
 # As a Python module.
@@ -133,7 +136,7 @@ def python_module(derivation: Derivation) -> str:
     has_density = any(f.expression.has(n) for f in derivation.formulas)
     modules = ["itertools"] if "itertools." in derivation.code else []
     parts = [
-        f'"""Derived by sympy from the definition of the count.\n\nWritten by: {command}\n"""\n',
+        f'"""Derived by sympy from {derivation.source}.\n\nWritten by: {command}\n"""\n',
         "".join(f"import {name}\n" for name in (*modules, "math")),
         _HELPERS,
         _DENSITY if has_density else "",
@@ -179,7 +182,7 @@ def _value(expression: Expr | Matrix) -> str:
 
 
 def _code(expression: Expr) -> str:
-    known = {kind.__name__: kind.__name__ for kind in (P, n)}
+    known = {kind.__name__: kind.__name__ for kind in (P, n, F)}
     return str(sp.pycode(expression, user_functions=known, fully_qualified_modules=True))
 
 

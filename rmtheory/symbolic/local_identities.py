@@ -28,6 +28,7 @@ from rmtheory.symbolic import local_functional as local
 from rmtheory.symbolic import local_functional as tangent
 from rmtheory.symbolic.definitions import (
     Expr,
+    F,
     J,
     P,
     gaussian_mean,
@@ -62,18 +63,6 @@ from rmtheory.symbolic.local_functional import (
 )
 
 # The functional at y = 1 and y = 2.
-
-
-class F(sp.Function):  # type: ignore[misc]
-    """F(a, b, rho): probability that unit Gaussians of correlation rho exceed -a and -b."""
-
-    nargs = 3
-
-    @classmethod
-    def eval(cls, a: Expr, b: Expr, rho: Expr) -> Expr | None:
-        """Order the two arguments, in which F is symmetric."""
-        first, second = sorted((a, b), key=sp.default_sort_key)
-        return None if (first, second) == (a, b) else cls(first, second, rho)
 
 
 @cache

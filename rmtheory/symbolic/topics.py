@@ -1,9 +1,10 @@
-"""The derivations by topic: replica-symmetric functional, its stability, the table of all topics.
+"""The derivations by topic: replica-symmetric functional, its stability, first sweeps, all topics.
 
 A topic is the function that derives it and the numbers of layers it takes. The annealed entropy and
 the local entropy are derived in :mod:`rmtheory.symbolic.annealed` and
 :mod:`rmtheory.symbolic.local_entropy`; the replica-symmetric functional (L = 1 to 4) and the
-stability of q = qhat = 0 (second-order form and elimination of qhat) here.
+stability of q = qhat = 0 (second-order form and elimination of qhat) here, and the correlations
+C(1,0), C(2,0), C(2,1) of the dynamics of one layer (docs/mean-field.md).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from rmtheory.symbolic.annealed import COUPLINGS, derive_annealed
 from rmtheory.symbolic.broken import derive_broken
 from rmtheory.symbolic.definitions import (
     Expr,
+    F,
     J,
     P,
     gauss,
@@ -389,6 +391,230 @@ def _checks_L2() -> tuple[Check, ...]:
     )
 
 
+# The first two sweeps of one layer.
+
+#: F is an integral over the correlation.
+_ORTHANT = """
+def F(a, b, rho, intervals=400):
+    \"\"\"Probability that unit Gaussians of correlation rho exceed -a and -b.
+
+    P(a) P(b) at rho = 0 plus the integral of the joint density over rho = sin(angle), by the rule
+    of Simpson with an even number of intervals.
+    \"\"\"
+    end = math.asin(rho)
+
+    def part(x, width):
+        if x == 0:
+            return 0.0
+        return x * x / (4 * width) if width > 0 else math.inf
+
+    def density(angle):
+        r = math.sin(angle)
+        return math.exp(-part(a + b, 1 + r) - part(a - b, 1 - r)) / (2 * math.pi)
+
+    weights = [1, *(4 if k % 2 else 2 for k in range(1, intervals)), 1]
+    total = math.fsum(w * density(end * k / intervals) for k, w in enumerate(weights))
+    return P(a) * P(b) + total * end / (3 * intervals)
+"""
+
+#: The covariance C(1,0) of the fields of the first two sweeps.
+_c = sp.Symbol("c", real=True)
+
+
+def history_probability(first: int, last: int) -> Expr:
+    r"""Return the probability of s(1) = first, s(2) = last after s(0) = 1, all neurons updated.
+
+    The sweep from t ends in s(t+1) where s(t+1) (phi(t) + J_D s(t)) > 0. The fields
+    s(1) phi(0) and s(2) phi(1) are unit Gaussians of correlation s(1) s(2) c.
+
+    Examples
+    --------
+    >>> history_probability(1, 1), history_probability(-1, 1)
+    (F(J_D, J_D, c), F(-J_D, -J_D, -c))
+    """
+    return F(first * J, first * last * J, first * last * _c)
+
+
+def first_correlations() -> tuple[Expr, ...]:
+    """Return C(1,0), C(2,0), C(2,1) of one layer: the sums over the histories, reduced.
+
+    A history that ends in s(2) = -1 is the complement of the one that ends in s(2) = 1, by
+    F(a, -b; -rho) = P(a) - F(a, b; rho).
+
+    Examples
+    --------
+    >>> first_correlations()[2]
+    -2*F(-J_D, -J_D, -c) + 2*F(J_D, J_D, c) + 2*P(-J_D) - 1
+    """
+    c10 = c20 = c21 = sp.S.Zero
+    for s in (1, -1):
+        c10 += s * P(s * J)
+        ends_up = history_probability(s, 1)
+        for last, probability in ((1, ends_up), (-1, P(s * J) - ends_up)):
+            c20 += last * probability
+            c21 += s * last * probability
+    up, down = {P(-J): 1 - P(J)}, {P(J): 1 - P(-J)}
+    return (
+        sp.expand(c10.xreplace(up)),
+        *(sp.expand(sp.expand(each).xreplace(down)) for each in (c20, c21)),
+    )
+
+
+def derive_first_sweeps(layers: int | float) -> Derivation:
+    """C(1,0), C(2,0) and C(2,1) of one layer, all neurons updated at once, as orthants."""
+    a, b, rho = sp.symbols("a b rho", real=True)
+    s, last = sp.symbols("s_1 s_2", integer=True)
+    C, probability = sp.Function("C"), sp.Function("p")
+    c10, c20, c21 = first_correlations()
+    steps = (
+        Step(
+            "First sweep",
+            "take `s_0 = 1`; `s_1 = 1` where `phi(0) > -J_D`, and `P(-x) = 1 - P(x)`; this is the "
+            "covariance `c` of `phi(0)` and `phi(1)`",
+            C(1, 0),
+            c10,
+        ),
+        Step(
+            "A history of two sweeps",
+            "`s_1 (phi(0) + J_D) > 0` and `s_2 (phi(1) + J_D s_1) > 0`, where `s_1 phi(0)` and "
+            "`s_2 phi(1)` have correlation `s_1 s_2 c`; F is the probability that two unit "
+            "Gaussians of correlation rho exceed -a and -b",
+            probability(s, last),
+            sp.Function("F")(s * J, s * last * J, s * last * _c),
+        ),
+        Step(
+            "One field turned",
+            "the two cases of `phi(1)` add up to the condition on `phi(0)`",
+            F(a, -b, -rho),
+            P(a) - F(a, b, rho),
+        ),
+        Step("Both fields turned", "the same twice", F(-a, -b, rho), _both_turned(a, b, rho)),
+        Step(
+            "Second sweep and start",
+            "sum of `s_2 p(s_1, s_2)`: histories with `s_2 = -1` are turned, then "
+            "`P(J_D) = 1 - P(-J_D)`",
+            C(2, 0),
+            c20,
+        ),
+        Step("Second sweep and first", "sum of `s_1 s_2 p(s_1, s_2)`", C(2, 1), c21),
+        Step(
+            "With F at J_D only",
+            "both fields turned; as F grows with the correlation, `C(2,1) - C(1,0)` has the sign "
+            "of `c`, that of `J_D`",
+            sp.Tuple(C(2, 0), C(2, 1) - C(1, 0)),
+            sp.Tuple(*(_at_jd(each) for each in (c20, c21 - c10))),
+        ),
+    )
+    formulas = tuple(
+        Formula(name, f"Correlation {shown} of one layer.", (("jd", J),), value.subs(_c, c10))
+        for name, shown, value in (
+            ("c10", "C(1,0)", c10),
+            ("c20", "C(2,0)", c20),
+            ("c21", "C(2,1)", c21),
+        )
+    )
+    return Derivation(
+        "first-sweeps",
+        int(layers),
+        steps,
+        _checks_first_sweeps(),
+        formulas,
+        _ORTHANT,
+        "the effective process of one neuron",
+    )
+
+
+def _both_turned(a: Expr, b: Expr, rho: Expr) -> Expr:
+    """Return F(-a, -b; rho) in F(a, b; rho)."""
+    return 1 - P(a) - P(b) + F(a, b, rho)
+
+
+def _at_jd(expression: Expr) -> Expr:
+    """Write F(-J_D, -J_D; -c) and P(-J_D) by their values at J_D."""
+    values = {F(-J, -J, -_c): _both_turned(J, J, -_c), P(-J): 1 - P(J)}
+    return sp.expand(expression.xreplace(values))
+
+
+def _checks_first_sweeps() -> tuple[Check, ...]:
+    a, b = sp.symbols("a b", real=True)
+    rho = sp.Symbol("rho", real=True)
+    root = 1 - rho**2
+    density = sp.exp(-(a**2 + b**2 - 2 * a * b * rho) / (2 * root)) / (2 * sp.pi * sp.sqrt(root))
+    heat = (sp.diff(density, rho) - sp.diff(density, a, b)) / density
+    reflected = {P(-x): 1 - P(x) for x in (a, b)}
+
+    def turned(x: Expr, y: Expr, r: Expr) -> Expr:
+        return density.subs({a: x, b: y, rho: r}, simultaneous=True)
+
+    def same_orthants(start: Expr, slope: Expr, expected: Expr, expected_slope: Expr) -> bool:
+        """Whether two functions of rho agree at rho = 0 and in their derivative."""
+        same_start = sp.expand(start.xreplace(reflected) - expected) == 0
+        return bool(same_start and sp.simplify(slope - expected_slope) == 0)
+
+    P_v, P_minus = (P(x).rewrite(sp.erfc).rewrite(sp.erf) for x in (v, -v))
+    signs = (1, -1)
+    paths = [(s, last) for s in signs for last in signs]
+    raw = {path: history_probability(*path) for path in paths}
+    # The unreduced sums, each orthant written in F(J_D, J_D; +-c) by turning its fields.
+    values = {
+        F(J, -J, -_c): P(J) - F(J, J, _c),
+        F(-J, J, _c): P(J) - F(J, J, -_c),
+        F(-J, -J, -_c): _both_turned(J, J, -_c),
+    }
+    at_jd = {path: value.xreplace(values) for path, value in raw.items()}
+    c10, c20, c21 = first_correlations()
+    sums = (
+        sum(last * at_jd[s, last] for s, last in paths),
+        sum(s * last * at_jd[s, last] for s, last in paths),
+    )
+    stay, back = F(J, J, _c), F(-J, -J, -_c)
+    at_zero = {F(0, 0, 0): P(0) ** 2, P(0): sp.Rational(1, 2)}
+    return (
+        Check("P(-x) = 1 - P(x)", bool(sp.expand(P_v + P_minus - 1) == 0)),
+        Check(
+            "the joint density n_2 has dn_2/drho = d^2 n_2/(da db), so that dF/drho = n_2",
+            bool(sp.simplify(heat) == 0),
+        ),
+        Check(
+            "F(a, -b; -rho) = P(a) - F(a, b; rho): equal at rho = 0, and their derivatives",
+            same_orthants(P(a) * P(-b), -turned(a, -b, -rho), P(a) - P(a) * P(b), -density),
+        ),
+        Check(
+            "F(-a, -b; rho) = 1 - P(a) - P(b) + F(a, b; rho), likewise",
+            same_orthants(
+                P(-a) * P(-b), turned(-a, -b, rho), 1 - P(a) - P(b) + P(a) * P(b), density
+            ),
+        ),
+        Check(
+            "the four histories have total probability 1, those with s_1 = 1 have P(J_D)",
+            bool(
+                sp.expand(sum(at_jd.values())) == 1
+                and sp.expand(at_jd[1, 1] + at_jd[1, -1]) == P(J)
+            ),
+        ),
+        Check(
+            "the reduced sums are the sums over the histories",
+            all(
+                sp.expand(_at_jd(each) - total) == 0
+                for each, total in zip((c20, c21), sums, strict=True)
+            ),
+        ),
+        Check(
+            "C(1,0), C(2,0), C(2,1) are what rmtheory.dynamics.exact_steps states for one layer",
+            c10 == 2 * P(J) - 1
+            and c20 == 2 * stay + 2 * back - 1
+            and c21 == 2 * stay - 2 * back + 2 * P(-J) - 1,
+        ),
+        Check(
+            "without self-coupling nothing is remembered: all three vanish at J_D = 0",
+            all(
+                each.subs(_c, c10).subs(J, 0).subs(P(0), sp.Rational(1, 2)).subs(at_zero) == 0
+                for each in (c10, c20, c21)
+            ),
+        ),
+    )
+
+
 # All topics.
 
 
@@ -406,18 +632,20 @@ TOPICS: dict[str, Topic] = {
     "stability": Topic(derive_stability, 2),
     "local-entropy": Topic(derive_local_entropy, 2),
     "broken": Topic(derive_broken, 2),
+    "first-sweeps": Topic(derive_first_sweeps, 1),
 }
 
 
 def derive(topic: str, layers: int | float) -> Derivation:
-    """Derive a topic for a number of layers, from the definition of the count.
+    """Derive a topic for a number of layers, from the definition of the count or of the dynamics.
 
     Parameters
     ----------
-    topic : {"annealed", "rs", "stability", "local-entropy", "broken"}
+    topic : {"annealed", "rs", "stability", "local-entropy", "broken", "first-sweeps"}
         Annealed entropy (any L, and ``math.inf``), replica-symmetric functional (L = 1 ... 4),
-        stability of the saddle q = qhat = 0, local entropy, or its functional with an overlap q0
-        between clusters (the last three L = 1 or 2).
+        stability of the saddle q = qhat = 0, local entropy, its functional with an overlap q0
+        between clusters (these three L = 1 or 2), or the correlations of the first two sweeps of
+        the dynamics (L = 1).
     layers : int or math.inf
         Number of layers L.
 
@@ -438,7 +666,8 @@ def derive(topic: str, layers: int | float) -> Derivation:
     most = TOPICS[topic].most_layers
     if count > most:
         shown = "inf" if math.isinf(count) else count
-        raise InvalidInputError("layers", shown, f"an integer from 1 to {most} for topic {topic}")
+        allowed = "1" if most == 1 else f"an integer from 1 to {most}"
+        raise InvalidInputError("layers", shown, f"{allowed} for topic {topic}")
     return _derive(topic, count)
 
 

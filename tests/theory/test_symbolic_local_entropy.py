@@ -24,7 +24,7 @@ from rmtheory.symbolic import local_functional as local
 from rmtheory.symbolic import local_functional as tangent
 from rmtheory.symbolic import local_identities as numerics
 from rmtheory.symbolic import local_identities as second
-from rmtheory.symbolic.definitions import P, n, stabilities
+from rmtheory.symbolic.definitions import F, P, n, stabilities
 
 LAYERS = [1, 2]
 
@@ -156,7 +156,7 @@ def test_saddle_at_y_2_by_numbers() -> None:
     up, down = (special.ndtr((chain.jd + s * x) / math.sqrt(1 - q1)) for s in (1, -1))
     probability = {1: (weight * up * up).sum(), -1: (weight * up * down).sum()}
     formula = second.saddle_core().replace(
-        second.F, lambda a, b, rho: probability[1 if rho == local.q1 else -1]
+        F, lambda a, b, rho: probability[1 if rho == local.q1 else -1]
     )
     assert float(formula.subs(local.q1, q1)) == pytest.approx(moments.qhat[0], rel=1e-9)
 

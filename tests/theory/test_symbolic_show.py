@@ -6,24 +6,33 @@ import ast
 import math
 import subprocess
 import sys
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
+import sympy as sp
 
 from rmtheory import Chain, InvalidInputError
 from rmtheory.annealed import entropy
+from rmtheory.base.arithmetic import MPArithmetic
+from rmtheory.base.estimate import Tier
+from rmtheory.dynamics.exact_steps import first_steps
 from rmtheory.local_entropies.broken_averages import broken_moments
+from rmtheory.second_moment.bivariate import orthant_conditional
 from rmtheory.symbolic import FORMATS, TOPICS, Derivation, derive, render
 from rmtheory.symbolic.broken import second_order_matrices, stability_matrix
+from rmtheory.symbolic.definitions import J
 from rmtheory.symbolic.local_functional import y
+from rmtheory.symbolic.topics import first_correlations
 
 CASES = [
     *(("annealed", layers) for layers in (1, 2, 3, 4, 6, 7, 40, math.inf)),
     *(("rs", layers) for layers in (1, 2, 3, 4)),
     *(("stability", layers) for layers in (1, 2)),
     *(("broken", layers) for layers in (1, 2)),
+    ("first-sweeps", 1),
 ]
 
 
@@ -160,6 +169,8 @@ def test_bad_arguments_teach() -> None:
             derive(topic, layers)
     with pytest.raises(InvalidInputError, match="from 1 to 2 for topic stability, got 3"):
         derive("stability", 3)
+    with pytest.raises(InvalidInputError, match="layers must be 1 for topic first-sweeps, got 2"):
+        derive("first-sweeps", 2)
 
 
 def test_topics_and_formats() -> None:
@@ -198,3 +209,26 @@ def test_the_replicon_is_the_derived_matrix() -> None:
     matrix = np.array(stability_matrix(2).subs(values).evalf(), dtype=float)
     least = np.linalg.eigvalsh(0.5 * (matrix + matrix.T))[0]
     assert moments.replicon() == pytest.approx(least, rel=1e-10)
+
+
+@pytest.mark.parametrize("jd", ["-0.4", "0.5", "9"])
+def test_the_module_of_the_first_sweeps_agrees_with_the_exact_steps(jd: str) -> None:
+    exact = first_steps(Chain(1, jd), digits=15, tier=Tier.CERTIFIED)
+    printed = module("first-sweeps", 1)
+    for name in ("c10", "c20", "c21"):
+        expected = float(getattr(exact, name).value)
+        assert printed[name](float(jd)) == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_derived_first_sweeps_agree_with_the_exact_steps_to_25_digits() -> None:
+    """sympy's expressions in mpmath, F by the conditional integral: no code of the module."""
+    numbers = MPArithmetic(40)
+    jd = numbers.number(Fraction(1, 2))
+    c10, c20, c21 = first_correlations()
+    names = {"P": numbers.P, "F": lambda *at: orthant_conditional(numbers, *at)}
+    exact = first_steps(Chain(1, "0.5"), digits=27, tier=Tier.CERTIFIED)
+    c = sp.lambdify(J, c10, [names])(jd)
+    assert abs(c - exact.c10.value) < 1e-25
+    for derived, value in ((c20, exact.c20.value), (c21, exact.c21.value)):
+        (symbol,) = derived.free_symbols - {J}
+        assert abs(sp.lambdify((J, symbol), derived, [names])(jd, c) - value) < 1e-25
