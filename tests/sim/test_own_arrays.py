@@ -225,7 +225,7 @@ def test_commands_take_a_file_and_write_the_fixed_points(
         ("enumerate --n 8 --states {folder}/s.npy", "states must be absent without --couplings"),
         ("local-entropy --couplings {J}", "reference must be dynamics, rbp, likelihood or an"),
         ("relax --couplings {J} --states {folder}/s.txt", "states must be a file ending in .npy"),
-        ("relax --couplings {J} --states {J} --out {J}", "states must be another file"),
+        ("relax --couplings {J} --states {J} --out {J}", "out must be a new file"),
     ],
 )
 def test_commands_refuse_what_a_file_cannot_be(
