@@ -271,7 +271,7 @@ def check_json_out(path: Path | None) -> Path | None:
     would be lost.
     """
     check_out(path)
-    if path is not None and path.is_file():
+    if path is not None and path.is_file() and os.access(path, os.R_OK):
         with path.open("rb") as file:
             start = file.read(64).lstrip()
         if start and not start.startswith(b"{"):
