@@ -170,7 +170,7 @@ def _rules(stored: Stored) -> xr.Dataset | None:
     def cells(*epoch: int) -> Cells:
         return {
             (rule, scheme, jd, *epoch): [
-                designs.rules_network(rule, scheme, jd, seed) for seed in designs.DENSE_SEEDS
+                designs.rules_network(rule, scheme, jd, seed) for seed in designs.ALL_SEEDS
             ]
             for rule in designs.RULES
             for scheme in designs.SCHEMES
@@ -199,7 +199,7 @@ def _roles(stored: Stored) -> xr.Dataset | None:
     sizes += [(scheme, 400, jd) for scheme in designs.SCHEMES for jd in (0.5, 0.1)]
     sizes += [(scheme, n, 0.5) for scheme in designs.SCHEMES for n in (1600, 3200)]
     cells: Cells = {
-        cell: [designs.role_network(*cell, seed) for seed in designs.DENSE_SEEDS]
+        cell: [designs.role_network(*cell, seed) for seed in designs.ALL_SEEDS]
         for cell in dict.fromkeys(sizes)
     }
 
@@ -218,7 +218,7 @@ def _roles(stored: Stored) -> xr.Dataset | None:
 
 def _features(stored: Stored) -> xr.Dataset | None:
     cells: Cells = {
-        (model, n): [designs.feature_runs(model, n, seed) for seed in designs.DENSE_SEEDS]
+        (model, n): [designs.feature_runs(model, n, seed) for seed in designs.ALL_SEEDS]
         for model in ("ours", "random_features", "reservoir")
         for n in designs.FEATURE_WIDTHS
     }
@@ -236,7 +236,7 @@ def _duality(stored: Stored) -> xr.Dataset | None:
         cells: Cells = {
             (value,): [
                 designs.pair_network(*((value, 0.0) if axis == "jd" else (0.0, value)), seed)
-                for seed in designs.DENSE_SEEDS
+                for seed in designs.ALL_SEEDS
             ]
             for value in values
         }
@@ -248,7 +248,7 @@ def _duality(stored: Stored) -> xr.Dataset | None:
 
 
 def _spots(stored: Stored) -> xr.Dataset | None:
-    seeds = designs.DENSE_SEEDS
+    seeds = designs.ALL_SEEDS
     variants: Cells = {
         ("ours",): [designs.spot_network(seed) for seed in seeds],
         ("feedback",): [designs.spot_network(seed, eta_back=designs.ETA_BACK) for seed in seeds],
@@ -289,11 +289,19 @@ def _spots(stored: Stored) -> xr.Dataset | None:
         Table(("setting", "other"), tuned, designs.EPOCHS).accuracy(
             stored, "tuned_accuracy", "probe_test_correct", "test"
         ),
-        Table(("lambda_x", "jd", "lambda_y"), grid, last).accuracy(
+        # Cells that settle and cells that do not are two pools, as those of the role of J_D are;
+        # split after the runs, whose deviations were 0.001 to 0.01 and 0.01 to 0.04.
+        Table(("lambda_x", "jd", "lambda_y"), grid, last, _settled).accuracy(
             stored, "test_accuracy", "test_correct", "test"
         ),
     ]
     return _merged(parts, n=designs.SPOT_N, epochs=last)
+
+
+def _settled(cell: tuple[Any, ...]) -> bool:
+    """Return whether a network with this lambda_x, J_D and lambda_y is held by input or itself."""
+    lambda_x, jd, _ = cell
+    return bool(jd >= designs.SETTLED_JD or lambda_x >= designs.LANDSCAPE_LAMBDA_X[0])
 
 
 def _stages(stored: Stored) -> xr.Dataset | None:

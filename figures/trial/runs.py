@@ -54,8 +54,11 @@ if TYPE_CHECKING:  # torch is needed by runs only, not by those who read their r
     from rmsim.learning.run_folder import Plan
     from rmsim.learning.state import State
 
-#: Samples, and epochs of hetero-association, of the piece that is timed.
-_PIECE, _FEW_EPOCHS = 320, 3
+#: Samples of the two pieces that are timed, and epochs of hetero-association of its piece.
+_PIECES, _FEW_EPOCHS = (320, 1600), 3
+
+#: Epochs of a readout that are timed: one takes less than the features that it reads.
+_READOUT_EPOCHS = 30
 
 #: Of distances and overlaps that are stored: far below their errors.
 _DECIMALS = 6
@@ -122,14 +125,14 @@ class _OnSamples(Keyed):
         except RMError:
             return math.inf
         samples, tested = len(whole.train), len(whole.test)
-        piece = whole.first(min(_PIECE, samples), min(_PIECE, tested))
-        return self._seconds_on(piece, samples / len(piece.train), tested)
+        pieces = [whole.first(min(size, samples), min(_PIECES[0], tested)) for size in _PIECES]
+        return self._seconds_on(pieces, samples, tested)
 
-    def _seconds_on(self, piece: Dataset, factor: float, tested: int) -> float:
-        """Return the CPU-seconds of an epoch: `factor` times the training samples of `piece`."""
+    def _seconds_on(self, pieces: Sequence[Dataset], samples: int, tested: int) -> float:
+        """Return the CPU-seconds of an epoch of so many training samples."""
         short, times = self.shortened()
-        short.execute(piece)  # compiles
-        return _timed(lambda: short.execute(piece)) * times * factor
+        short.execute(pieces[0])  # compiles
+        return times * _extrapolated(short.execute, pieces, samples)
 
 
 class _OfPlan(_OnSamples):
@@ -243,16 +246,16 @@ class Network(_OfPlan):
         """Return one epoch."""
         return replace(self, epochs=(1,)), 1.0
 
-    def _seconds_on(self, piece: Dataset, factor: float, tested: int) -> float:
+    def _seconds_on(self, pieces: Sequence[Dataset], samples: int, tested: int) -> float:
         """Return the time of an epoch, and the share in it of start, inference and metrics."""
         from rmsim.learning.protocol import infer, learning_of, run_epochs
 
         parameters = self.plan.parameters
+        piece = pieces[0]
         begun = time.process_time()
         state = initial_state(self, piece)
         start = time.process_time() - begun
-        inputs, labels = piece.train.tensors(state.dtype)
-        learn = learning_of(parameters, inputs, labels, 0)
+        inputs, _ = piece.train.tensors(state.dtype)
         infer(parameters, state, inputs)  # compiles
         inference = _timed(lambda: infer(parameters, state, inputs)) / len(piece.train)
         again = 70_000 if self.probe or self.offline else 0
@@ -264,10 +267,15 @@ class Network(_OfPlan):
         metrics = inference * inputs_seen * len(self.epochs)
         if self.epochs[-1] == 0:
             return start + metrics
-        for _ in run_epochs(learn, state, 0, 1):  # compiles
-            pass
+
+        def learn(data: Dataset) -> None:
+            learning = learning_of(parameters, *data.train.tensors(state.dtype), 0)
+            for _ in run_epochs(learning, state, 0, 1):
+                pass
+
+        learn(piece)  # compiles
         # A probe has as many epochs as the network; a product of a batch with 10 outputs is cheap.
-        epoch = factor * _timed(lambda: list(run_epochs(learn, state, 0, 1)))
+        epoch = _extrapolated(learn, pieces, samples)
         return epoch + metrics / self.epochs[-1]
 
     def _measured(self, state: State, data: Dataset, epoch: int) -> dict[str, Any]:
@@ -446,6 +454,15 @@ class Frozen(_OfPlan):
     def shortened(self) -> tuple[Keyed, float]:
         """Return one epoch."""
         return replace(self, epochs=(1,)), 1.0
+
+    def _seconds_on(self, pieces: Sequence[Dataset], samples: int, tested: int) -> float:
+        """Return the time of an epoch of the readout, and the share in it of the features."""
+        short, _ = self.shortened()
+        longer = replace(self, epochs=(1 + _READOUT_EPOCHS,))
+        longer.execute(pieces[0])  # compiles
+        one, more = (_extrapolated(run.execute, pieces, samples) for run in (short, longer))
+        epoch = max(more - one, 0.0) / _READOUT_EPOCHS
+        return epoch + max(one - epoch, 0.0) / self.epochs[-1]
 
 
 @dataclass(frozen=True)
@@ -727,6 +744,21 @@ def _timed(work: Callable[[], object]) -> float:
     begun = time.process_time()
     work()
     return time.process_time() - begun
+
+
+def _extrapolated(
+    work: Callable[[Dataset], object], pieces: Sequence[Dataset], samples: int
+) -> float:
+    """Return the CPU-seconds of `work` on so many training samples, from two pieces of them.
+
+    What does not grow with the samples, such as drawing couplings, is counted once.
+    """
+    sizes = [len(piece.train) for piece in pieces]
+    times = [_timed(lambda piece=piece: work(piece)) for piece in pieces]  # type: ignore[misc]
+    if sizes[-1] == sizes[0]:
+        return times[0] * samples / sizes[0]
+    slope = max(times[-1] - times[0], 0.0) / (sizes[-1] - sizes[0])
+    return times[-1] + slope * (samples - sizes[-1])
 
 
 def _correct(outputs: Callable[[Any], Any], features: Features) -> Bits:
