@@ -177,13 +177,16 @@ def _where_at_most(builder: Any, margin: Any, kappa: Any, s: Any) -> Any:
     return builder.select(below, s, _constant(0.0))
 
 
-def _prefetch(builder: Any, address: Any, index: Any) -> None:
-    line, bytes_of = _pointer(builder, address, index, _FLOAT), _BYTE.as_pointer()
-    kind = ir.FunctionType(ir.VoidType(), [bytes_of, _INDEX, _INDEX, _INDEX])
-    name = "llvm.prefetch.p0i8"
-    how = [ir.Constant(_INDEX, x) for x in (0, 3, 1)]  # to read, into every cache, data
-    function = cgutils.get_or_insert_function(builder.module, kind, name)
-    builder.call(function, [builder.bitcast(line, bytes_of), *how])
+def _prefetch(locality: int) -> Any:
+    def prefetched(builder: Any, address: Any, index: Any) -> None:
+        line, bytes_of = _pointer(builder, address, index, _FLOAT), _BYTE.as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [bytes_of, _INDEX, _INDEX, _INDEX])
+        name = "llvm.prefetch.p0i8"
+        how = [ir.Constant(_INDEX, x) for x in (0, locality, 1)]  # to read, where to, data
+        function = cgutils.get_or_insert_function(builder.module, kind, name)
+        builder.call(function, [builder.bitcast(line, bytes_of), *how])
+
+    return prefetched
 
 
 def _arrive(builder: Any, address: Any) -> None:
@@ -213,8 +216,9 @@ load_bytes = _operation(_bytes, _PLACE, _load_bytes)
 store_bytes = _operation(types.void, (*_PLACE, _vector), _store_bytes)
 add_bytes = _operation(_bytes, (_bytes, _bytes), lambda builder, x, y: builder.add(x, y))
 reals_of = _operation(_vector, (_bytes,), lambda builder, x: builder.sitofp(x, _VECTOR))
-#: ``prefetch(array, i)`` loads the cache line of element i.
-prefetch = _operation(types.void, _PLACE, _prefetch)
+#: ``prefetch(array, i)`` loads the cache line of element i; the other one not into the first cache.
+prefetch = _operation(types.void, _PLACE, _prefetch(3))
+prefetch_second = _operation(types.void, _PLACE, _prefetch(2))
 #: Element i of arrays of float32, uint8, uint32 and int64; integers are int64 outside of memory.
 real = _operation(_REAL, _PLACE, _read(_FLOAT))
 byte = _operation(_INT, _PLACE, _read(_BYTE, extend=True))

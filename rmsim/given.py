@@ -169,8 +169,11 @@ def checked_matrices(name: str, J: torch.Tensor, most: float) -> torch.Tensor:
 def check_entries(name: str, J: torch.Tensor, most: float = MOST_COUPLING) -> None:
     """Refuse matrices (..., n, n) that are not finite, or not zero on their diagonals."""
     _check_size(name, J, most)
-    if bool(J.diagonal(dim1=-2, dim2=-1).any()):
-        raise InvalidInputError(name, "another diagonal", _DIAGONAL)
+    diagonal = J.diagonal(dim1=-2, dim2=-1)
+    if bool(diagonal.any()):
+        *_, row = diagonal.nonzero()[0].tolist()
+        value = diagonal[diagonal != 0][0].item()
+        raise InvalidInputError(name, f"{value:g} at [{row}, {row}]", _DIAGONAL)
 
 
 _DIAGONAL = "zero on its diagonal: the self-coupling J_D is an argument of its own, jd"
@@ -181,8 +184,11 @@ def _check_size(name: str, values: torch.Tensor, most: float) -> None:
         return
     low, high = torch.aminmax(by_address(values))
     if not (float(low) >= -most and float(high) <= most):  # false for nan, too
+        first = (~(values.abs() <= most)).nonzero()[0].tolist()
+        value = values[tuple(first)].item()
+        where = f" at {first}" if len(first) > 1 else ""  # entries of sparse rows have no place
         allowed = f"finite, and at most {most:g} in size"
-        raise InvalidInputError(name, "a larger or undefined entry", allowed)
+        raise InvalidInputError(name, f"{value:g}{where}", allowed)
 
 
 def _given_rows(parts: Sequence[Any]) -> Given:
@@ -198,8 +204,9 @@ def _given_rows(parts: Sequence[Any]) -> Given:
         layer.sum_duplicates()
         layer.eliminate_zeros()
         _check_size("J", tensor_of("J", layer.data), MOST_COUPLING)
-        if layer.diagonal().any():
-            raise InvalidInputError("J", "another diagonal", _DIAGONAL)
+        if (diagonal := layer.diagonal()).any():
+            row = int(diagonal.nonzero()[0][0])
+            raise InvalidInputError("J", f"{diagonal[row]:g} at [{row}, {row}]", _DIAGONAL)
     count = sum(layer.nnz for layer in layers)
     if not count:
         raise InvalidInputError("J", "no entry", "a matrix with entries, if it is sparse")

@@ -175,11 +175,20 @@ def tensor_of(name: str, given: Numbers) -> torch.Tensor:
             usable = native.flags.writeable and all(stride >= 0 for stride in native.strides)
             tensor = torch.from_numpy(native if usable else native.copy())
         except (TypeError, ValueError, RuntimeError):  # words, ragged rows, gradients in a list
-            kind = type(given).__name__
-            raise InvalidInputError(name, f"a {kind} of another kind", "real numbers") from None
+            raise InvalidInputError(name, _kind_of(given), "real numbers") from None
     if tensor.is_complex():
-        raise InvalidInputError(name, str(tensor.dtype), "real numbers")
+        raise InvalidInputError(name, "complex numbers", "real numbers")
     return tensor
+
+
+def _kind_of(given: object) -> str:
+    """Return in words what was given instead of numbers."""
+    kinds = {"U": "text", "S": "text", "O": "objects", "M": "dates", "m": "times", "V": "records"}
+    if isinstance(given, np.ndarray) and given.dtype.kind in kinds:
+        return f"an array of {kinds[given.dtype.kind]}"
+    if isinstance(given, (list, tuple)):
+        return "lists of different lengths, or of what is no number"
+    return f"what is no array of numbers ({type(given).__name__})"
 
 
 @lru_cache(maxsize=64)

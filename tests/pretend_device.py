@@ -65,9 +65,9 @@ _INDEXING = {
 
 #: Names of operations that only look at memory in another way: nothing is launched.
 _VIEWS = (
-    *("view", "slice", "select", "expand", "permute", "transpose", "squeeze", "alias", "detach"),
+    *("view", "slice", "aten.select.", "expand", "permute", "transpose", "squeeze", "alias"),
     *("split", "unbind", "diagonal.", "as_strided", "lift_fresh", "unfold", "movedim", "narrow"),
-    *("::t", ".t.default", "reshape_alias", "sparse_csr_tensor_unsafe", "crow_indices"),
+    *("detach", "::t", ".t.default", "reshape_alias", "sparse_csr_tensor_unsafe", "crow_indices"),
     *("sparse_compressed_tensor_unsafe", "col_indices", "values.default", "sym_", "prim.device"),
 )
 

@@ -6,8 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from rmsim.cli.baseline import baseline_app
-from rmsim.cli.data import data_app
-from rmsim.cli.devices import devices_command
+from rmsim.cli.machine import data_app, devices_command
 from rmsim.cli.networks import (
     bp_command,
     check_command,

@@ -8,7 +8,7 @@ one network; ``rmsim local-entropy``: the fixed points around a reference point,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +20,7 @@ from rmsim.cli.options import (
     DrOption,
     DtypeOption,
     EtaOption,
+    OverwriteOption,
     R0Option,
     RhoOption,
     SeedOption,
@@ -93,6 +94,7 @@ def relax_command(
     device: DeviceOption = "auto",
     couplings: CouplingsOption = None,
     states: StatesOption = None,
+    overwrite: OverwriteOption = False,
     json: io.JsonOption = False,
     out: io.OutOption = None,
 ) -> None:
@@ -108,11 +110,12 @@ def relax_command(
 
     from rmsim.dynamics.relaxation import checked_p, relax, relaxation_summary
     from rmsim.dynamics.sweeps import checked_update
+    from rmsim.studies.convergence import search_seconds
     from rmsim.tensors import checked_seed, choose_device, choose_dtype
     from rmtheory.runtime.progress import counting
 
     started = time.perf_counter()
-    check_states(states, out, couplings)
+    check_states(states, out, couplings, overwrite=overwrite)
     network = make_network(
         n,
         model,
@@ -129,7 +132,11 @@ def relax_command(
     count = _samples(samples, 100, couplings)
     work = count * settings["starts"] * network.entries
     where, kind = choose_device(device, work), choose_dtype(dtype)
-    with counting("samples", count) as progress:
+    # Of a device nothing is known; couplings of one's own may be far from those of the estimate.
+    expected = None
+    if couplings is None and where.type == "cpu":
+        expected = search_seconds({**network.parameters(), **settings, "samples": count})
+    with counting("samples", count, expected=expected) as progress:
         result = relax(
             network,
             samples=count,
@@ -148,7 +155,7 @@ def relax_command(
             del compared["theory_reason"]
     document: dict[str, object] = {
         "parameters": network.parameters() | {"samples": count} | settings,
-        **relaxation_summary(result),
+        **relaxation_summary(result, of_starts=couplings is not None),
         **compared,
         "seed": result.seed,
         "device": result.device,
@@ -156,10 +163,35 @@ def relax_command(
         "wall_time": time.perf_counter() - started,
     }
     each = result.status.shape[1]
-    starts = "" if each == 1 else f" with {each} starts each, errors over samples"
-    title = f"Dynamics of {network.chain} with N = {network.n}, {counted(count, 'sample')}{starts}"
+    title = f"Dynamics of {_named(network, couplings)}"
+    if couplings is not None:
+        title += f", {counted(each, 'start')}"
+    else:
+        title += f", {counted(count, 'sample')}"
+        title += "" if each == 1 else f" with {each} starts each, errors over samples"
     write_states(states, result.state[result.solved])
-    SimulationReport(title, document, _RELAX_MEANING).show(json, out)
+    SimulationReport(title, document, _relax_meaning(document)).show(json, out)
+
+
+def _named(network: Network, couplings: Path | None) -> str:
+    """Return the network in words, for a title."""
+    name = f"{network.chain} with N = {network.n}"
+    return name if couplings is None else f"{name}, couplings of {couplings.name}"
+
+
+def _relax_meaning(document: Mapping[str, Any]) -> dict[str, str]:
+    """Return the meanings of the rows of the table: those that say something about this run."""
+    absent = {
+        name
+        for name in ("periods", "marginal_fraction", "unstable_fraction", "theory_reason")
+        if not document.get(name)
+    }
+    if document.get("theory_reason"):
+        absent |= {name for name in _RELAX_MEANING if name.endswith("_z_score")}
+        absent |= {"theory_overlap_with_start", "theory_unstable_fraction"}
+    if "unstable_fraction" in absent:
+        absent |= {"theory_unstable_fraction", "unstable_fraction_z_score"}
+    return {name: text for name, text in _RELAX_MEANING.items() if name not in absent}
 
 
 def _samples(given: str | None, usual: int, couplings: Path | None, least: int = 1) -> int:
@@ -211,6 +243,7 @@ def enumerate_command(
     ] = False,
     couplings: CouplingsOption = None,
     states: StatesOption = None,
+    overwrite: OverwriteOption = False,
     json: io.JsonOption = False,
     out: io.OutOption = None,
 ) -> None:
@@ -231,8 +264,8 @@ def enumerate_command(
     started = time.perf_counter()
     network = make_network(n, model, couplings=couplings)
     if couplings is not None:
-        check_states(states, out, couplings)
-        _enumerate_given(network, samples, histogram, force, states, json, out)
+        check_states(states, out, couplings, overwrite=overwrite)
+        _enumerate_given(network, couplings, samples, histogram, force, states, json, out)
         return
     if states is not None:
         raise InvalidInputError("states", str(states), "absent without --couplings")
@@ -275,6 +308,7 @@ _ENUMERATE_GIVEN_MEANING = {
 
 def _enumerate_given(
     network: Network,
+    couplings: Path,
     samples: str | None,
     histogram: bool,
     force: bool,
@@ -306,7 +340,7 @@ def _enumerate_given(
         "dtype": "float64",
         "wall_time": time.perf_counter() - started,
     }
-    title = f"Fixed points of {network.chain} with N = {network.n}, couplings given"
+    title = f"Fixed points of {_named(network, couplings)}"
     SimulationReport(title, document, _ENUMERATE_GIVEN_MEANING).show(json, out)
 
 
@@ -372,6 +406,7 @@ def solve_command(
     device: DeviceOption = "auto",
     couplings: CouplingsOption = None,
     states: StatesOption = None,
+    overwrite: OverwriteOption = False,
     json: io.JsonOption = False,
     out: io.OutOption = None,
 ) -> None:
@@ -391,7 +426,7 @@ def solve_command(
 
     started = time.perf_counter()
     method_named(algorithm, "algorithm")
-    check_states(states, out, couplings)
+    check_states(states, out, couplings, overwrite=overwrite)
     network = make_network(n, model, couplings=couplings)
     chain = network.chain
     kind = choose_dtype(dtype)
@@ -427,7 +462,7 @@ def solve_command(
         "dtype": str(kind).removeprefix("torch."),
         "wall_time": time.perf_counter() - started,
     }
-    title = f"{algorithm} on {chain} with N = {network.n}"
+    title = f"{algorithm} on {_named(network, couplings)}"
     write_states(states, result.state if result.solved else result.state[:0])
     SimulationReport(title, document, _SOLVE_MEANING).show(json, out)
 
@@ -458,13 +493,14 @@ NeighboursOption = Annotated[
 @bundled
 def local_entropy_command(
     reference: Annotated[
-        str,
+        str | None,
         option(
             "--reference",
             "SOURCE",
-            "Reference point: dynamics, rbp, likelihood, planted (typical), or a FILE.npy.",
+            "Reference point: dynamics, rbp, likelihood, planted (typical), or a FILE.npy; "
+            "planted by default, dynamics with --couplings.",
         ),
-    ] = "planted",
+    ] = None,
     around: Annotated[str | None, typer.Option("--around", hidden=True)] = None,
     n: io.SizeOption = None,
     *,
@@ -487,6 +523,7 @@ def local_entropy_command(
     device: DeviceOption = "auto",
     couplings: CouplingsOption = None,
     states: StatesOption = None,
+    overwrite: OverwriteOption = False,
     plot: Annotated[bool, typer.Option("--plot", help="Also draw FILE with the end .png.")] = False,
     json: io.JsonOption = False,
     out: io.OutOption = None,
@@ -507,9 +544,10 @@ def local_entropy_command(
         theory_to_draw,
     )
     from rmsim.tensors import checked_seed, choose_device
+    from rmtheory.runtime.progress import counting
 
     started = time.perf_counter()
-    check_states(states, out, couplings)
+    check_states(states, out, couplings, overwrite=overwrite)
     if plot and (out is None or out.suffix == ".png"):
         raise InvalidInputError(
             "out",
@@ -523,17 +561,19 @@ def local_entropy_command(
     if against_theory:
         demand_drawn(network)
     number, place = checked_seed(seed), choose_device(device)
-    surroundings = survey_neighbourhood(
-        network,
-        reference if around is None else around,
-        gammas=fields,
-        most=checks.integer("neighbours", neighbours, 1),
-        seed=number,
-        device=place,
-    )
+    with counting("fields", len(fields), transient=True) as progress:
+        surroundings = survey_neighbourhood(
+            network,
+            around or reference or ("planted" if couplings is None else "dynamics"),
+            gammas=fields,
+            most=checks.integer("neighbours", neighbours, 1),
+            seed=number,
+            device=place,
+            progress=progress,
+        )
     write_states(states, surroundings.state[None])
     source = surroundings.source
-    title = f"Fixed points around one ({source}) of {network.chain} with N = {network.n}"
+    title = f"Fixed points around one ({source}) of {_named(network, couplings)}"
     document = {
         **surroundings.to_dict(distances, theory=against_theory),
         "seed": number,
@@ -606,7 +646,7 @@ def check_command(
         "min_margin": "least s h of all states",
         "most_unsatisfied": "neurons against their field in the worst state",
     }
-    title = f"States of {states} in {network.chain} with N = {network.n}"
+    title = f"States of {states} in {_named(network, couplings)}"
     SimulationReport(title, document, meaning).show(json, out)
 
 
@@ -640,6 +680,7 @@ def neighbours_command(
     from rmsim.search.neighbours import count_neighbours
     from rmsim.studies.neighbourhood import neighbour_counts, states_of
     from rmsim.tensors import checked_seed
+    from rmtheory.runtime.progress import counting
 
     started = time.perf_counter()
     network = make_network(n, model, couplings=couplings)
@@ -647,7 +688,8 @@ def neighbours_command(
     reach = checks.integer("most", most, 1, network.n * network.layers)
     spins = states_of(network, "states", _given_states(states))
     J = draw_couplings(network, number, 0)
-    neighbours = count_neighbours(J, spins[0], network, reach, seed=number)
+    with counting("distances", reach, transient=True) as progress:
+        neighbours = count_neighbours(J, spins[0], network, reach, seed=number, progress=progress)
     document = {
         "parameters": network.parameters(),
         **neighbour_counts(neighbours),
@@ -656,7 +698,7 @@ def neighbours_command(
         "dtype": "float64",
         "wall_time": time.perf_counter() - started,
     }
-    title = f"Fixed points near the first of {states} in {network.chain} with N = {network.n}"
+    title = f"Fixed points near the first of {states} in {_named(network, couplings)}"
     meaning = neighbours_meaning(neighbours) | {"wall_time": "seconds"}
     SimulationReport(title, document, meaning).show(json, out)
 
@@ -687,6 +729,7 @@ def bp_command(
         Path | None,
         option("--magnetisations", "FILE", "Also write <s> of each neuron as .npy: (layers, n)."),
     ] = None,
+    overwrite: OverwriteOption = False,
     json: io.JsonOption = False,
     out: io.OutOption = None,
 ) -> None:
@@ -704,7 +747,7 @@ def bp_command(
     from rmsim.tensors import checked_seed, choose_device, choose_dtype
 
     started = time.perf_counter()
-    check_states(magnetisations, out, couplings, "magnetisations")
+    check_states(magnetisations, out, couplings, "magnetisations", overwrite=overwrite)
     network = make_network(n, model, couplings=couplings)
     number, place, kind = checked_seed(seed), choose_device(device), choose_dtype(dtype)
     cap = checks.integer("max_iterations", max_iterations, 1)
@@ -730,5 +773,5 @@ def bp_command(
         "dtype": str(kind).removeprefix("torch."),
         "wall_time": time.perf_counter() - started,
     }
-    title = f"Belief propagation on {network.chain} with N = {network.n}"
+    title = f"Belief propagation on {_named(network, couplings)}"
     SimulationReport(title, document, _BP_MEANING).show(json, out)

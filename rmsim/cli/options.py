@@ -22,7 +22,7 @@ from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError, NotConvergedError, RMError, StorageError
 from rmtheory.base.wording import counted
 from rmtheory.runtime import report as io
-from rmtheory.runtime.command import check_folder, if_interrupted
+from rmtheory.runtime.command import check_new, if_interrupted
 from rmtheory.runtime.files import describe, remedy, replacing
 from rmtheory.runtime.progress import counting
 
@@ -109,6 +109,9 @@ StatesOption = Annotated[
     Path | None,
     option("--states", "FILE", "Also write the fixed points as .npy: (count, layers, n), +1, -1."),
 ]
+OverwriteOption = Annotated[
+    bool, typer.Option("--overwrite", help="Replace such a file if there is one.")
+]
 
 
 def make_network(
@@ -147,18 +150,23 @@ def make_network(
 
 
 def check_states(
-    path: Path | None, out: Path | None, couplings: Path | None = None, name: str = "states"
+    path: Path | None,
+    out: Path | None,
+    couplings: Path | None = None,
+    name: str = "states",
+    *,
+    overwrite: bool = False,
 ) -> None:
     """Refuse a file of states that cannot be written, or in place of results or couplings."""
     if path is None:
         return
-    check_folder(name, path)
     if path.suffix != ".npy":
         raise InvalidInputError(name, str(path), "a file ending in .npy")
     if out is not None and path.resolve() == out.resolve():
         raise InvalidInputError(name, str(path), "another file than that of --out")
     if couplings is not None and path.resolve() == couplings.resolve():
         raise InvalidInputError(name, str(path), "another file than that of --couplings")
+    check_new(name, path, overwrite)
 
 
 def write_states(path: Path | None, states: npt.ArrayLike) -> None:
@@ -426,11 +434,22 @@ class SimulationReport(io.CommandResult):
         """Print the quantities that have a meaning, with their errors."""
         document = self.document
         rows = [
-            (name, shown(document[name], document.get(f"{name}_error")), meaning)
+            (name, _rounded(name, document[name], document.get(f"{name}_error")), meaning)
             for name, meaning in self.meaning.items()
             if name in document
         ]
         io.print_quantities(self.title, ("value",), rows)
+
+
+def _rounded(name: str, value: object, error: object) -> str:
+    """Print times and differences in errors with three digits, others as :func:`shown` does."""
+    if isinstance(value, float) and name.endswith(("wall_time", "z_score")):
+        return f"{value:.3g}"
+    return shown(value, error)
+
+
+#: Errors below are written with an exponent: nobody counts their zeros.
+_TINY = 1e-4
 
 
 def shown(value: object, error: object = None) -> str:
@@ -452,7 +471,8 @@ def shown(value: object, error: object = None) -> str:
         if value >= 1e7:
             return f"{value:.3g} ± {error:.2g}"
         decimals = max(0, 1 - math.floor(math.log10(error)))
-        return f"{value:.{decimals}f} ± {error:.{decimals}f}"
+        width = f"{error:.{decimals}f}" if error >= _TINY else f"{error:.2g}"
+        return f"{value:.{decimals}f} ± {width}"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

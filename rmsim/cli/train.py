@@ -19,6 +19,7 @@ from rmsim.cli.options import (
     DeviceOption,
     DtypeOption,
     LabelOption,
+    OverwriteOption,
     OwnDataOption,
     OwnTestOption,
     SeedOption,
@@ -33,7 +34,7 @@ from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.base.wording import counted
 from rmtheory.runtime import report as io
-from rmtheory.runtime.command import check_folder, if_interrupted
+from rmtheory.runtime.command import check_new, if_interrupted
 from rmtheory.runtime.files import write_text
 from rmtheory.runtime.progress import Progress, counting
 
@@ -181,7 +182,7 @@ def train_command(
         done = f"{counted(epoch, 'epoch')} already (requested: {asked})"
         typer.echo(f"rmsim: nothing to train: {out} has {done}", err=True)
     _show(
-        f"{preset} with N = {width} after {counted(epoch, 'epoch')}",
+        f"{_trained(preset, samples)} with N = {width} after {counted(epoch, 'epoch')}",
         {
             "preset": preset,
             "dataset": samples.name,
@@ -194,6 +195,14 @@ def train_command(
         },
         json,
     )
+
+
+def _trained(preset: str, samples: Dataset) -> str:
+    """Return what was trained, for a title: the preset, or the file of the user's own samples."""
+    from rmsim.data.own_files import OWN
+
+    own = samples.name.removeprefix(OWN)
+    return preset if own == samples.name else f"Your data {own}"
 
 
 def _at_most(name: str, count: str | None, most: int) -> int | None:
@@ -264,7 +273,8 @@ def evaluate_command(
         "dtype": plan.dtype,
         "wall_time": time.perf_counter() - started,
     }
-    title = f"{plan.preset} after {counted(checkpoint.epoch, 'epoch')}, {folder}"
+    trained = _trained(plan.preset, dataset)
+    title = f"{trained} after {counted(checkpoint.epoch, 'epoch')}, {folder}"
     _show(title, answer, json, out)
 
 
@@ -276,6 +286,7 @@ def predict_command(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE.csv", help="Labels, one line per sample.")
     ] = None,
+    overwrite: OverwriteOption = False,
     device: DeviceOption = "auto",
 ) -> None:
     """Write the labels that a trained network gives to new samples, scaled as those trained on.
@@ -289,11 +300,11 @@ def predict_command(
             raise InvalidInputError(name, "nothing", f"given (--{name} FILE)")
     assert data is not None
     assert out is not None
-    check_folder("out", out)
     if out.suffix.lower() != ".csv":
         raise InvalidInputError("out", str(out), "a file ending in .csv")
     if out.resolve() == data.resolve():
         raise InvalidInputError("out", str(out), "another file than that of --data")
+    check_new("out", out, overwrite)
     labels = predict_file(folder, data, device=device)
     text = io_module.StringIO()
     writer = csv.writer(text, lineterminator="\n")

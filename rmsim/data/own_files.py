@@ -32,6 +32,9 @@ Label = int | str
 #: Endings of files that are read.
 ENDINGS = (".npz", ".csv", ".parquet")
 
+#: Before the name of the file, in the name of such a data set.
+OWN = "own:"
+
 #: Share of the samples that is held out if no file of test samples is given.
 HELD_OUT = 0.2
 
@@ -345,5 +348,5 @@ def own_dataset(
         Samples(encoding.inputs(part, path), encoding.classes(part, path))
         for part, path in ((table, train), (other, test or train))
     )
-    name = f"own:{Path(train).name}"
+    name = f"{OWN}{Path(train).name}"
     return Dataset(name, first, second, len(labels), files[0], "that of the file"), encoding

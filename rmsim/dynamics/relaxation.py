@@ -582,8 +582,17 @@ def _check_memory(network: Network, starts: int, couplings: float, device: torch
 HALF_A_SWEEP = 0.5
 
 
-def relaxation_summary(result: SearchResult) -> dict[str, object]:
-    """Return the numbers of a relaxation as JSON values, NAME_error beside each NAME."""
+def relaxation_summary(result: SearchResult, *, of_starts: bool = False) -> dict[str, object]:
+    """Return the numbers of a relaxation as JSON values, NAME_error beside each NAME.
+
+    Parameters
+    ----------
+    result : SearchResult
+        Of :func:`relax`.
+    of_starts : bool
+        Whether the errors are those over the starts, for the one network whose couplings are
+        given; otherwise over networks.
+    """
     document: dict[str, object] = {}
     for name, status in (
         ("fixed_point", Status.FIXED_POINT),
@@ -591,14 +600,15 @@ def relaxation_summary(result: SearchResult) -> dict[str, object]:
         ("capped", Status.CAP),
         ("marginal", Status.MARGINAL),
     ):
-        value, error = fraction(result.ended(status))
+        ended = result.ended(status)
+        value, error = fraction(ended.reshape(-1, 1) if of_starts else ended)
         document[f"{name}_fraction"] = value
         document[f"{name}_fraction_error"] = error
     periods = Counter(result.period[result.ended(Status.CYCLE)].tolist())
     document["periods"] = {str(period): periods[period] for period in sorted(periods)}
     fixed = result.ended(Status.FIXED_POINT)
-    networks = int(fixed.any(1).sum())
-    middle = median_of_ranks(result.iterations[fixed].cpu(), HALF_A_SWEEP, networks)
+    independent = int((fixed if of_starts else fixed.any(1)).sum())
+    middle = median_of_ranks(result.iterations[fixed].cpu(), HALF_A_SWEEP, independent)
     document["sweeps_median"] = None if middle is None else middle[0]
     document["sweeps_median_error"] = None if middle is None else middle[1]
     margins = result.min_margin[fixed]

@@ -65,6 +65,10 @@ GROUPS = ROWS // GROUP
 #: Numbers of a cache line.
 LINE = 16
 
+#: Columns beyond which a matrix comes from far enough that asking for the next piece pays: nearer
+#: ones come in time by themselves, and asking takes 3 to 4 % of a batch.
+FAR = 1024
+
 #: Samples per batch from which tables are worth it.
 LEAST = 5
 
@@ -88,17 +92,17 @@ def learn_batches(batches: Any, network: Any, protocol: Any, work: Any, part: An
         thread does.
     """
     # Numbers that numba knows would make it build code of its own for each: so none is a constant.
-    meeting, batch, no, yes = _flag(0), batches.batch, _flag(0), _flag(1)
-    tables = _flag(batch >= LEAST)
+    meeting, batch, no, yes = flag(0), batches.batch, flag(0), flag(1)
+    tables = flag(batch >= LEAST)
     learns_j, learns_in = whole(protocol.learns, 0), whole(protocol.learns, 1)
-    later_j = learns_j & tables & _flag(protocol.symmetry <= 0)
+    later_j = learns_j & tables & flag(protocol.symmetry <= 0)
     waiting_j, waiting_in = no, no
     for start in range(0, batches.samples, batch):
-        meeting = _meet(work, part, meeting)  # all have learnt the batch before
+        meeting = meet(work, part, meeting)  # all have learnt the batch before
         spins = _take(batches, start, work, part)
-        meeting = _meet(work, part, meeting)
+        meeting = meet(work, part, meeting)
         _enter(network, protocol, work, part, batch, spins & tables, waiting_in)
-        meeting = _meet(work, part, meeting)
+        meeting = meet(work, part, meeting)
         _learn_and_multiply_j(network, protocol, work, part, batch, waiting_j, tables)
         if tables == 0:
             for panel in range(part.first, part.last):
@@ -111,7 +115,7 @@ def learn_batches(batches: Any, network: Any, protocol: Any, work: Any, part: An
         waiting_j, waiting_in = later_j, learns_in & spins & tables
         if waiting_in:
             _set_patterns_of_inputs(batches, work, part)
-        meeting = _meet(work, part, meeting)
+        meeting = meet(work, part, meeting)
         at_once_j, at_once_in = learns_j & (yes - waiting_j), learns_in & (yes - waiting_in)
         _learn_reals(network, protocol, work, part, batch, at_once_j, at_once_in)
         if part.thread == 0 and whole(protocol.learns, 3) != 0:
@@ -126,7 +130,7 @@ def learn_batches(batches: Any, network: Any, protocol: Any, work: Any, part: An
 
 
 @compiled_part
-def _flag(condition: Any) -> Any:
+def flag(condition: Any) -> Any:
     """Return 1 or 0, as a number that may change."""
     return np.int64(condition)
 
@@ -141,20 +145,20 @@ def _learn_and_multiply_j(
         for layer in range(protocol.layers):
             first = layer * protocol.panels
             p = first + panel
-            _clear(work, work.product, p, batch)
-            _learn_and_multiply(
-                _Pass(p, first, learning, multiplied, panel, n, batch, protocol.perceptron),
+            clear(work, work.product, p, batch)
+            learn_and_multiply(
+                Pass(p, first, learning, multiplied, panel, n, batch, protocol.perceptron),
                 network.j,
                 work,
                 part,
-                _Post(work.g, work.patterns),
+                Post(work.g, work.patterns),
                 decay,
-                _Pre(work.codes, work.s, work.product),
+                Pre(work.codes, work.s, work.product),
             )
 
 
 @compiled_part
-def _meet(work: Any, part: Any, meeting: int) -> int:
+def meet(work: Any, part: Any, meeting: int) -> int:
     """Wait until all threads have come here; return the number of the next meeting."""
     if part.threads > 1:
         arrive(work.meetings)
@@ -167,15 +171,16 @@ def _meet(work: Any, part: Any, meeting: int) -> int:
 
 
 @compiled_part
-def _place(work: Any, panel: int, b: int) -> Any:
+def place_of(work: Any, panel: int, b: int) -> Any:
     """Return where the numbers of sample b in a panel begin."""
     return ROWS * (work.lanes * panel + b)
 
 
 @compiled_part
-def _clear(work: Any, out: int, panel: int, batch: int) -> None:
+def clear(work: Any, out: int, panel: int, batch: int) -> None:
+    """Set what a panel has of the samples to 0."""
     for b in range((batch + 3) // 4 * 4):  # samples go by fours
-        store(out, _place(work, panel, b), zeros())
+        store(out, place_of(work, panel, b), zeros())
 
 
 # Inputs and first states.
@@ -194,17 +199,17 @@ def _take(batches: Any, start: int, work: Any, part: Any) -> Any:
         for c in range(batches.classes):
             set_real(work.labels, b * batches.classes + c, real(code, b * batches.classes + c))
         for panel in range(panels):
-            place = _place(work, panel, b)
+            place = place_of(work, panel, b)
             end = min(ROWS, width - ROWS * panel)
             for k in range(end):
                 set_real(work.inputs, place + k, real(x, b * width + ROWS * panel + k))
             if other == 0:
-                _set_codes(work, work.input_codes, panel, b, ups(load(work.inputs, place)))
-    return _flag(other == 0)
+                set_codes(work, work.input_codes, panel, b, ups(load(work.inputs, place)))
+    return flag(other == 0)
 
 
 @compiled_part
-def _set_codes(work: Any, codes: int, panel: int, b: int, up: int) -> None:
+def set_codes(work: Any, codes: int, panel: int, b: int, up: int) -> None:
     """Write the codes of 32 signs, which are given by their bits."""
     first = up & 0x11111111
     up ^= first * 15
@@ -221,33 +226,33 @@ def _enter(
     with_label = protocol.warmup == 0 and protocol.clamped > 0
     chain = protocol.numbers
     for panel in range(part.first, part.last):
-        unused = _unused(panel, protocol.n)
+        unused = unused_rows(panel, protocol.n)
         for layer in range(protocol.layers):
             p = layer * protocol.panels + panel
-            _clear(work, work.field, p, batch)
-            _clear(work, work.label, p, batch)
+            clear(work, work.field, p, batch)
+            clear(work, work.label, p, batch)
             if waiting | by_tables:
                 _learn_inputs(network, protocol, work, part, p, batch, waiting, by_tables)
             if by_tables == 0:
-                none = _flag(0)
+                none = flag(0)
                 _multiply_reals(network.feed, p, work, work.inputs, none, batch, work.field)
             _multiply_labels(network.back, p, work, batch)
             for b in range(batch):
-                place = _place(work, p, b)
+                place = place_of(work, p, b)
                 h = load(work.field, place)
                 if with_label:
                     h = add(h, load(work.label, place))
                 if protocol.sequential and layer > 0:
-                    before = load(work.s, _place(work, p - protocol.panels, b))
+                    before = load(work.s, place_of(work, p - protocol.panels, b))
                     h = add_times(h, before, real(chain, CHAIN + 1))
                 up = ups(h) | unused
                 set_word(work.words, work.lanes * p + b, up)
                 store(work.s, place, signs_of(up))
-                _set_codes(work, work.codes, p, b, up)
+                set_codes(work, work.codes, p, b, up)
 
 
 @compiled_part
-def _unused(panel: int, n: int) -> int:
+def unused_rows(panel: int, n: int) -> int:
     """Return a word with a bit for each row of the panel that is not a neuron."""
     return -1 << min(ROWS, n - panel * ROWS) & 0xFFFFFFFF
 
@@ -265,22 +270,22 @@ def _learn_inputs(
 ) -> None:
     """Let a panel of W_in learn the batch before, and add its product with the inputs."""
     size = 4 * ROWS * work.lanes * protocol.layers * protocol.panels
-    none = _flag(0)
-    _learn_and_multiply(
-        _Pass(p, none, learning, multiplied, none - 1, none, batch, protocol.perceptron),
+    none = flag(0)
+    learn_and_multiply(
+        Pass(p, none, learning, multiplied, none - 1, none, batch, protocol.perceptron),
         network.feed,
         work,
         part,
-        _Post(work.g + size, work.input_patterns),
+        Post(work.g + size, work.input_patterns),
         real(protocol.numbers, DECAY + 1),
-        _Pre(work.input_codes, work.inputs, work.field),
+        Pre(work.input_codes, work.inputs, work.field),
     )
 
 
 # Tables.
 
 
-class _Pass(NamedTuple):
+class Pass(NamedTuple):
     """A pass over panel `p` of a matrix; its columns begin at panel `first`.
 
     Whether it learns and is multiplied; the panel on its diagonal, whose entries stay 0, -1 for
@@ -298,14 +303,14 @@ class _Pass(NamedTuple):
     small: int
 
 
-class _Post(NamedTuple):
+class Post(NamedTuple):
     """What is learnt: gates of the rows, patterns of the columns."""
 
     g: int
     patterns: int
 
 
-class _Pre(NamedTuple):
+class Pre(NamedTuple):
     """What is multiplied: codes and signs of the columns; and where products are added."""
 
     codes: int
@@ -314,7 +319,7 @@ class _Pre(NamedTuple):
 
 
 @compiled_part
-def _learn_and_multiply(
+def learn_and_multiply(
     task: Any, weights: Any, work: Any, part: Any, learnt: Any, decay: Any, signs: Any
 ) -> None:
     """Let a panel learn, then add its product with signs, 32 columns at a time."""
@@ -325,7 +330,7 @@ def _learn_and_multiply(
     samples = table + 4 * ROWS * 8 * GROUPS
     if task.learning:
         for quad in range(quads):
-            place = _place(work, p, GROUP * quad)
+            place = place_of(work, p, GROUP * quad)
             _tabulate_samples(learnt.g, place, samples, 16 * ROWS * quad)
             if task.small:  # in place: byte k is written when number k has been read
                 for k in range(16):
@@ -374,10 +379,11 @@ def _learn_and_multiply(
             groups = min(GROUPS, (weights.columns - start) // GROUP)
             for group in range(groups):
                 _tabulate(matrix, ROWS * (start + GROUP * group), table, 8 * ROWS * group)
-                for k in range(0, GROUP * ROWS, LINE):  # while this piece is multiplied
-                    prefetch(matrix, ROWS * (start + ROWS + GROUP * group) + k)
+                if weights.columns > FAR:
+                    for k in range(0, GROUP * ROWS, LINE):  # while this piece is multiplied
+                        prefetch(matrix, ROWS * (start + ROWS + GROUP * group) + k)
             for b in range(0, batch, 4):  # four at a time: additions wait for the one before
-                place = _place(work, p, b)
+                place = place_of(work, p, b)
                 one, two = load(out, place), load(out, place + ROWS)
                 three, four = load(out, place + 2 * ROWS), load(out, place + 3 * ROWS)
                 code = signs.codes + GROUPS * (lanes * panel + b)
@@ -434,7 +440,7 @@ def _tabulate_samples(g: int, place: int, table: int, entry: int) -> None:
 
 
 @compiled_part
-def _set_patterns(work: Any, words: int, patterns: int, panel: int, place: int) -> None:
+def set_patterns(work: Any, words: int, patterns: int, panel: int, place: int) -> None:
     """Set the patterns of the 32 neurons of a panel from their words."""
     for quad in range(work.quads):
         here = place + GROUP * quad
@@ -454,7 +460,7 @@ def _set_patterns_of_inputs(batches: Any, work: Any, part: Any) -> None:
             for i in range(ROWS):
                 bits = 0
                 for k in range(GROUP):
-                    x = real(work.inputs, _place(work, panel, GROUP * quad + k) + i)
+                    x = real(work.inputs, place_of(work, panel, GROUP * quad + k) + i)
                     bits |= (1 if x > 0 else 0) << k
                 set_byte(work.input_patterns, ROWS * (work.quads * panel + quad) + i, bits)
 
@@ -469,10 +475,10 @@ def _multiply_reals(
     """Add the product of a panel with the numbers x, from panel `first` of them on."""
     matrix = weights.panels + 4 * ROWS * weights.columns * p
     for b in range(batch):
-        place = _place(work, p, b)
+        place = place_of(work, p, b)
         total = load(out, place)
         for k in range(weights.learning):
-            number = real(x, _place(work, first + k // ROWS, b) + k % ROWS)
+            number = real(x, place_of(work, first + k // ROWS, b) + k % ROWS)
             total = add_times(total, load(matrix, ROWS * k), number)
         store(out, place, total)
 
@@ -482,7 +488,7 @@ def _multiply_labels(weights: Any, p: int, work: Any, batch: int) -> None:
     """Add the product of a panel of W_back with the label codes."""
     matrix, classes = weights.panels + 4 * ROWS * weights.columns * p, weights.learning
     for b in range(0, batch, 2):
-        place = _place(work, p, b)
+        place = place_of(work, p, b)
         one, two = load(work.label, place), load(work.label, place + ROWS)
         for k in range(classes):
             column = load(matrix, ROWS * k)
@@ -510,7 +516,7 @@ def _learn_reals(
                 matrix = weights.panels + 4 * ROWS * weights.columns * p
                 pre = work.g if protocol.symmetry == 1 else work.s
                 for j in range(weights.learning):
-                    here = _place(work, first + j // ROWS, _flag(0)) + j % ROWS
+                    here = place_of(work, first + j // ROWS, flag(0)) + j % ROWS
                     total = _sum_over_samples(work, work.g, p, pre, here, batch)
                     if protocol.symmetry == 2:  # symmetric to the last bit
                         other = _sum_over_samples(work, work.s, p, work.g, here, batch)
@@ -531,8 +537,8 @@ def _learn_reals(
                     for b in range(batch):
                         here = b * weights.learning + j
                         if kind == 1:
-                            here = _place(work, j // ROWS, b) + j % ROWS
-                        total = add_times(total, load(g, _place(work, p, b)), real(x, here))
+                            here = place_of(work, j // ROWS, b) + j % ROWS
+                        total = add_times(total, load(g, place_of(work, p, b)), real(x, here))
                     now = add_times(load(matrix, ROWS * j), total, real(weights.rates, j))
                     now = times(now, real(numbers, DECAY + kind))
                     if weights.present != 0:
@@ -546,7 +552,7 @@ def _sum_over_samples(work: Any, post: int, p: int, pre: int, here: int, batch: 
     """Return the sum over samples of the panel `post` times the number of one neuron."""
     total = zeros()
     for b in range(batch):
-        total = add_times(total, load(post, _place(work, p, b)), real(pre, here + ROWS * b))
+        total = add_times(total, load(post, place_of(work, p, b)), real(pre, here + ROWS * b))
     return total
 
 
@@ -569,28 +575,28 @@ def _sweep(network: Any, protocol: Any, work: Any, part: Any, batch: int, meetin
         if not moving:  # fixed points
             for b in range(part.first_sample, part.last_sample):
                 set_whole(now, b, 0)
-            meeting = _meet(work, part, meeting)
+            meeting = meet(work, part, meeting)
             continue
         for group in range(groups):
             start, stop = (group, group + 1) if groups > 1 else (0, layers)
             for layer in range(start, stop):
                 for panel in range(part.first, part.last):
                     _want(protocol, work, layer, panel, batch, with_label, changed, last)
-            meeting = _meet(work, part, meeting)
+            meeting = meet(work, part, meeting)
             for b in range(part.first_sample, part.last_sample):
-                total = _flag(0) if group == 0 else whole(now, b)
+                total = flag(0) if group == 0 else whole(now, b)
                 skipped = not changed and whole(last, b) == 0
                 for layer in range(start, stop):
-                    count = _flag(0) if skipped else _list_flips(protocol, work, layer, b)
+                    count = flag(0) if skipped else list_flips(protocol, work, layer, b)
                     set_whole(work.counts, b * layers + layer, count)
                     total += count
                 set_whole(now, b, total)
-            meeting = _meet(work, part, meeting)
+            meeting = meet(work, part, meeting)
             for layer in range(start, stop):
                 for panel in range(part.first, part.last):
                     for b in range(batch):
                         if whole(work.counts, b * layers + layer) != 0:
-                            _add_flips(network.j, protocol, work, layer, panel, b)
+                            add_flips(network.j, protocol, work, layer, panel, b)
     return meeting
 
 
@@ -602,13 +608,13 @@ def _chain_field(protocol: Any, work: Any, layer: int, panel: int, b: int, numbe
     """
     panels = protocol.panels
     p, chain = layer * panels + panel, protocol.numbers
-    place = _place(work, p, b)
+    place = place_of(work, p, b)
     h = add_times(load(work.product, place), load(work.s, place), real(chain, numbers))
     if layer > 0:
-        left = load(work.s, _place(work, p - panels, b))
+        left = load(work.s, place_of(work, p - panels, b))
         h = add_times(h, left, real(chain, numbers + 1))
     if layer < protocol.layers - 1:
-        right = load(work.s, _place(work, p + panels, b))
+        right = load(work.s, place_of(work, p + panels, b))
         h = add_times(h, right, real(chain, numbers + 2))
     return h
 
@@ -626,11 +632,11 @@ def _want(
 ) -> None:
     """Set the signs of the fields of a panel, but of samples that are fixed points."""
     p = layer * protocol.panels + panel
-    unused = _unused(panel, protocol.n)
+    unused = unused_rows(panel, protocol.n)
     for b in range(batch):
         if not changed and whole(last, b) == 0:
             continue
-        place = _place(work, p, b)
+        place = place_of(work, p, b)
         h = _chain_field(protocol, work, layer, panel, b, CHAIN)
         external = load(work.field, place)
         if with_label:
@@ -639,9 +645,9 @@ def _want(
 
 
 @compiled_part
-def _list_flips(protocol: Any, work: Any, layer: int, b: int) -> Any:
+def list_flips(protocol: Any, work: Any, layer: int, b: int) -> Any:
     """Let the neurons of a layer that disagree with their field flip; return how many."""
-    count, panels = _flag(0), protocol.panels
+    count, panels = flag(0), protocol.panels
     origin = ROWS * panels * (b * protocol.layers + layer)
     for panel in range(panels):
         here = work.lanes * (layer * panels + panel) + b
@@ -661,10 +667,10 @@ def _list_flips(protocol: Any, work: Any, layer: int, b: int) -> Any:
 
 
 @compiled_part
-def _add_flips(weights: Any, protocol: Any, work: Any, layer: int, panel: int, b: int) -> None:
+def add_flips(weights: Any, protocol: Any, work: Any, layer: int, panel: int, b: int) -> None:
     """Correct the product of a panel by the flips of a sample."""
     p = layer * protocol.panels + panel
-    matrix, place = weights.panels + 4 * ROWS * weights.columns * p, _place(work, p, b)
+    matrix, place = weights.panels + 4 * ROWS * weights.columns * p, place_of(work, p, b)
     count = whole(work.counts, b * protocol.layers + layer)
     origin = ROWS * protocol.panels * (b * protocol.layers + layer)
     flips, changes = work.flips + 8 * origin, work.changes + 4 * origin
@@ -690,7 +696,7 @@ def _judge(protocol: Any, work: Any, part: Any, batch: int) -> None:
         for layer in range(protocol.layers):
             p = layer * panels + panel
             for b in range(batch):
-                place = _place(work, p, b)
+                place = place_of(work, p, b)
                 s = load(work.s, place)
                 h = _chain_field(protocol, work, layer, panel, b, TEST)
                 h = add_times(h, load(work.field, place), real(numbers, TEST + 3))
@@ -712,8 +718,8 @@ def _judge(protocol: Any, work: Any, part: Any, batch: int) -> None:
                         here = ROWS * (p + (kind - 1) * panels * protocol.layers)
                         seen = load(protocol.seeing, here)
                         store(out, place, multiply(load(out, place), seen))
-                _set_codes(work, work.codes, p, b, word(work.words, work.lanes * p + b))
-            _set_patterns(work, work.words, work.patterns, p, work.lanes * p)
+                set_codes(work, work.codes, p, b, word(work.words, work.lanes * p + b))
+            set_patterns(work, work.words, work.patterns, p, work.lanes * p)
 
 
 @compiled_part
@@ -721,29 +727,29 @@ def _learn_readout(
     batches: Any, start: int, network: Any, protocol: Any, work: Any, part: Any
 ) -> None:
     """Let W_out learn: outputs y_c o_c <= kappa_out."""
-    batch, weights, no, yes = batches.batch, network.out, _flag(0), _flag(1)
+    batch, weights, no, yes = batches.batch, network.out, flag(0), flag(1)
     kappa, decay = real(protocol.numbers, KAPPA + 3), real(protocol.numbers, DECAY + 3)
-    learnt, signs = _Post(work.gates, work.patterns), _Pre(work.codes, work.s, work.outputs)
+    learnt, signs = Post(work.gates, work.patterns), Pre(work.codes, work.s, work.outputs)
     for p in range((batches.outputs + ROWS - 1) // ROWS):
-        _clear(work, work.outputs, p, batch)
+        clear(work, work.outputs, p, batch)
         if batch >= LEAST:
-            task = _Pass(p, no, no, yes, no - 1, no, batch, no)
-            _learn_and_multiply(task, weights, work, part, learnt, decay, signs)
+            task = Pass(p, no, no, yes, no - 1, no, batch, no)
+            learn_and_multiply(task, weights, work, part, learnt, decay, signs)
         else:
             _multiply_reals(weights, p, work, work.s, no, batch, work.outputs)
         for b in range(batch):
-            place = _place(work, p, b)
+            place = place_of(work, p, b)
             for i in range(min(ROWS, batches.outputs - ROWS * p)):
                 y = real(batches.signs, (start + b) * batches.outputs + ROWS * p + i)
                 weak = y * real(work.outputs, place + i) <= kappa
                 set_real(work.gates, place + i, y if weak else np.float32(0))
         if batch >= LEAST:
-            task = _Pass(p, no, yes, no, no - 1, no, batch, no)
-            _learn_and_multiply(task, weights, work, part, learnt, decay, signs)
+            task = Pass(p, no, yes, no, no - 1, no, batch, no)
+            learn_and_multiply(task, weights, work, part, learnt, decay, signs)
         else:
             matrix = weights.panels + 4 * ROWS * weights.columns * p
             for j in range(weights.learning):
-                here = _place(work, j // ROWS, no) + j % ROWS
+                here = place_of(work, j // ROWS, no) + j % ROWS
                 total = _sum_over_samples(work, work.gates, p, work.s, here, batch)
                 now = add_times(load(matrix, ROWS * j), total, real(weights.rates, j))
                 store(matrix, ROWS * j, times(now, decay))

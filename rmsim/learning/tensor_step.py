@@ -165,6 +165,7 @@ class _Chain(ABC):
             for values in zip(*(each.couplings.chain for each in parameters), strict=True)
         )
         self._not_tested = self.jd * (not parameters[0].rule.test_jd)
+        self._tests_right = self.layers == 1 or parameters[0].rule.test_right
 
     @staticmethod
     def of(parameters: Sequence[Parameters], states: Sequence[State]) -> _Chain:
@@ -213,12 +214,16 @@ class _Chain(ABC):
 
         Without J_D it is J_D - s h of the whole field, for s = +-1: rounded as s (h - J_D s) is.
         """
-        rule = self.parameters[0].rule
-        h = self.field(s, external)
-        inside, states = h.view(self.shape), s.view(self.shape)
-        if not rule.test_right and self.layers > 1:
-            inside[:, :-1].addcmul_(states[:, 1:], self.right, value=-1)
+        inside, states = self.tested(s, external).view(self.shape), s.view(self.shape)
         return torch.addcmul(self._not_tested, states, inside, value=-1)
+
+    def tested(self, s: torch.Tensor, external: torch.Tensor) -> torch.Tensor:
+        """Return h without the layers on the right, if the rule does not test them."""
+        h = self.field(s, external)
+        if not self._tests_right:
+            inside, states = h.view(self.shape), s.view(self.shape)
+            inside[:, :-1].addcmul_(states[:, 1:], self.right, value=-1)
+        return h
 
 
 class _SparseChain(_Chain):
@@ -288,7 +293,7 @@ class _SparseChain(_Chain):
 
 
 class _DenseChain(_Chain):
-    """Whole matrices J with J_D on their diagonals; lambda is added layer by layer."""
+    """Whole matrices J with J_D on their diagonals; lambda by one product over the layers."""
 
     matrix: _Dense
 
@@ -296,15 +301,29 @@ class _DenseChain(_Chain):
         super().__init__(parameters, states)
         self.matrix = _Dense(torch.cat([each.j for each in states]))
         self._diagonal = self.jd.expand(-1, self.layers, 1, self.n).reshape(-1, self.n)
+        self._mixing = self._of_layers(right=True)
+        self._tested = self._mixing if self._tests_right else self._of_layers(right=False)
         self.restore()
+
+    def _of_layers(self, right: bool) -> torch.Tensor:
+        """Return what a layer gets from each, (networks, L, L): lambda next to the diagonal."""
+        both = torch.stack([self.left.flatten(), self.right.flatten() * right])
+        beside = [torch.diag(both.new_ones(self.layers - 1), step) for step in (-1, 1)]
+        return torch.einsum("kn,kij->nij", both, torch.stack(beside))
 
     def field(self, s: torch.Tensor, external: torch.Tensor) -> torch.Tensor:
         """Return h of all layers."""
+        return self._mixed(s, external, self._mixing)
+
+    def tested(self, s: torch.Tensor, external: torch.Tensor) -> torch.Tensor:
+        """Return h without the layers on the right, if the rule does not test them."""
+        return self._mixed(s, external, self._tested)
+
+    def _mixed(self, s: torch.Tensor, external: torch.Tensor, mixing: torch.Tensor) -> torch.Tensor:
         h = self.matrix.field(s, external)
         if self.layers > 1:
-            inside, states = h.view(self.shape), s.view(self.shape)
-            inside[:, 1:].addcmul_(states[:, :-1], self.left)
-            inside[:, :-1].addcmul_(states[:, 1:], self.right)
+            shape = (*self.shape[:2], -1)
+            h.view(shape).baddbmm_(mixing, s.view(shape))
         return h
 
     def layer_field(

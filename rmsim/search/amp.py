@@ -557,8 +557,14 @@ _MESSAGES = {
 
 def check_independent(network: Network) -> None:
     """Refuse networks whose couplings the equations do not hold for."""
+    why = "for message passing, which takes J_ij and J_ji as independent"
+    if network.symmetric and network.given is not None:
+        raise InvalidInputError("couplings", "a symmetric matrix", f"asymmetric {why}")
     if network.symmetric:
-        raise InvalidInputError("symmetric", True, "False for message passing (J_ij != J_ji)")
+        raise InvalidInputError("symmetric", True, f"False {why}")
+    if network.rho != 1 and network.given is not None:
+        share = f"a sparse matrix with {100 * network.rho:.3g} % of the entries"
+        raise InvalidInputError("couplings", share, "a full matrix for message passing")
     if network.rho != 1:
         raise InvalidInputError("rho", network.rho, "1 for message passing")
 

@@ -22,6 +22,7 @@ not the exchanges equilibrate, and its error is the scatter of independent popul
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,6 +89,7 @@ def count_neighbours(
     *,
     seed: int = 0,
     most_sets: int = MOST_SETS,
+    progress: Callable[[int], None] | None = None,
 ) -> tuple[Neighbours, ...]:
     """Return the number of fixed points at the distances 1 to `most` of a fixed point.
 
@@ -106,6 +108,8 @@ def count_neighbours(
     most_sets : int
         Sets that are tested for an exact count at a distance; where more are needed, and at all
         larger distances, the count is estimated.
+    progress : callable, optional
+        Called with the number of distances that are done.
 
     Raises
     ------
@@ -130,11 +134,13 @@ def count_neighbours(
     exact = True
     for distance in range(1, last + 1):
         count = exact_count(margins, change, network.jd, distance, allowed) if exact else -1
-        if count >= 0:
+        exact = count >= 0
+        if exact:
             counts.append(Neighbours(distance, count, 0.0))
-            continue
-        exact = False
-        counts.append(_estimated(margins, change, network.jd, distance, number))
+        else:
+            counts.append(_estimated(margins, change, network.jd, distance, number))
+        if progress is not None:
+            progress(distance)
     return tuple(counts)
 
 

@@ -20,7 +20,7 @@ may be off by a factor of two: at distances 1 and 2 count the fixed points inste
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -205,6 +205,7 @@ def local_entropy_around(
     device: str | torch.device = "auto",
     variances: str = "rank-one",
     max_iterations: int = 300,
+    progress: Callable[[int], None] | None = None,
 ) -> LocalEntropy:
     """Return S(d) around the fixed point `state` of one network.
 
@@ -226,6 +227,8 @@ def local_entropy_around(
         ``rank-one`` or ``exact``, see :class:`rmsim.search.amp.Products`.
     max_iterations : int
         The cap at every field.
+    progress : callable, optional
+        Called with the number of fields that are done.
 
     Raises
     ------
@@ -257,18 +260,25 @@ def local_entropy_around(
     sigma = sigma.reshape(1, exact.layers, exact.n)
     if not bool((least_margins(exact, sigma[None]) > 0).all()):
         raise InvalidInputError("state", "another state", "a fixed point of these couplings")
-    return _scan(exact, sigma, fields, variances, cap)
+    return _scan(exact, sigma, fields, variances, cap, progress)
 
 
 def _scan(
-    couplings: DenseChain, sigma: torch.Tensor, fields: list[float], variances: str, cap: int
+    couplings: DenseChain,
+    sigma: torch.Tensor,
+    fields: list[float],
+    variances: str,
+    cap: int,
+    progress: Callable[[int], None] | None,
 ) -> LocalEntropy:
     """Follow the solution as the field grows, each from the one before."""
     start = torch.zeros_like(sigma)
     points: list[tuple[float, float, float, float]] = []
     failed: list[tuple[float, str]] = []
     in_a_row = 0
-    for gamma in fields:
+    for done, gamma in enumerate(fields):
+        if progress is not None:
+            progress(done)
         beliefs = belief_propagation(
             couplings,
             start=start,
@@ -290,6 +300,8 @@ def _scan(
             continue
         mutual = float((1 - beliefs.m.square().mean()) / 2)
         points.append((gamma, d, float(beliefs.entropy) / sigma.numel(), mutual))
+    if progress is not None:
+        progress(len(fields))
     if not points:
         raise NotConvergedError(f"message passing around the fixed point: {failed[-1][1]}")
     gamma, d, entropy, mutual = np.array(points).T

@@ -21,7 +21,11 @@ The paper gives no settings for this task. Two protocols are named here:
 
 Several trials, each with its own number P of pairs, are computed at once: states have the shape
 (trials, layers, patterns, n), couplings (trials, layers, n, n). Trials that have learnt their pairs
-are dropped. On a CPU only what changes is multiplied (:class:`Flips`).
+are dropped.
+
+Three routes have the same results up to rounding. :class:`Motion` makes every product, on any
+device; on a CPU only what changes is multiplied (:class:`Flips`); and there, in float32 and without
+masks, whole epochs are compiled loops (:mod:`rmsim.studies.capacity_tables`).
 """
 
 from __future__ import annotations
@@ -39,6 +43,7 @@ from numpy.typing import NDArray
 from rmsim.compiled_loops import compiled, run_parts, shares, thread_count
 from rmsim.dynamics.active import ActiveSet, Index, PerNetwork, Search
 from rmsim.dynamics.flips import add_columns
+from rmsim.studies.capacity_tables import PairTables, has_tables
 from rmsim.tensors import checked_sync_interval, fill_normal_, generator, sign_or_neutral
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
@@ -539,9 +544,8 @@ def run_trials(
         pairs[k, :, :size] = 2.0 * drawn - 1.0
     _self_couple(j, protocol.couplings.jd)
     pairs = pairs.to(device)
-    learning = _Learning(
-        protocol, by_columns(j.to(device)), pairs[:, 0], pairs[:, 1], sizes, streams
-    )
+    kind = _TableLearning if has_tables(protocol, pairs) else _Learning
+    learning = kind(protocol, j.to(device), pairs[:, 0], pairs[:, 1], sizes, streams)
     learning.run(protocol.stopping.max_epochs, protocol.stopping.check_every)
     return learning.best
 
@@ -581,8 +585,8 @@ class _Learning(Search[_Couplings]):
     ) -> None:
         self.protocol, self.x, self.y = protocol, x, y
         self.sizes, self.streams = sizes, streams
-        self.active: ActiveSet[_Couplings] = ActiveSet(_Couplings(j))
         count, layers = j.shape[:2]
+        self.active: ActiveSet[_Couplings] = ActiveSet(_Couplings(self._stored(j)))
         self.best = Trials(
             np.array(sizes),
             np.full(count, -np.inf),
@@ -605,6 +609,14 @@ class _Learning(Search[_Couplings]):
         self.streams = [self.streams[k] for k in numbers]
         most = max(self.sizes)
         self.x, self.y = (pairs[stay][:, :most] for pairs in (self.x, self.y))
+        self._settle()
+
+    def _stored(self, j: torch.Tensor) -> torch.Tensor:
+        """Return the couplings as they are kept meanwhile."""
+        return by_columns(j)
+
+    def _settle(self) -> None:
+        """Bring the couplings of the trials that stay into the order in which they are kept."""
         self.active.here = _Couplings(by_columns(self.active.here.j))
 
     def _learn_all(self) -> None:
@@ -631,14 +643,7 @@ class _Learning(Search[_Couplings]):
 
     def _measure(self, epoch: int) -> list[bool]:
         """Measure the overlaps without target, keep the best; return who has learnt enough."""
-        j, best = self.active.here.j, self.best
-        motion = moving(self.protocol, j, self.x)
-        motion.relax(
-            self.protocol.phases.inference_sweeps + j.shape[1],
-            right=self.protocol.phases.right_at_inference,
-            draw=self.streams[0],
-        )
-        by_layer = overlaps(motion.s, self.y).double().cpu().numpy()
+        best, by_layer = self.best, self._recall().double().cpu().numpy()
         numbers = self.active.networks or range(len(self.sizes))
         learnt = []
         for trial, size, row in zip(numbers, self.sizes, by_layer, strict=True):
@@ -648,6 +653,39 @@ class _Learning(Search[_Couplings]):
                 best.median[trial], best.low[trial], best.high[trial] = median, low, high
             learnt.append(bool(low[-1] >= self.protocol.stopping.enough))
         return learnt
+
+    def _recall(self) -> torch.Tensor:
+        """Return the overlaps with the target without it, (trials, layers, patterns)."""
+        j = self.active.here.j
+        motion = moving(self.protocol, j, self.x)
+        motion.relax(
+            self.protocol.phases.inference_sweeps + j.shape[1],
+            right=self.protocol.phases.right_at_inference,
+            draw=self.streams[0],
+        )
+        return overlaps(motion.s, self.y)
+
+
+class _TableLearning(_Learning):
+    """The same by tables, one trial after the other; couplings are kept in panels."""
+
+    def _stored(self, j: torch.Tensor) -> torch.Tensor:
+        self.tables = PairTables(self.protocol, *j.shape[1:3])
+        return self.tables.panelled(j)
+
+    def _settle(self) -> None:
+        """Do nothing: panels keep their order."""
+
+    def _learn_all(self) -> None:
+        for k, (count, stream) in enumerate(zip(self.sizes, self.streams, strict=True)):
+            order = torch.randperm(count, generator=stream)
+            self.tables.learn(self.active.here.j[k], self.x[k], self.y[k], order)
+
+    def _recall(self) -> torch.Tensor:
+        trials = zip(self.active.here.j, self.x, self.y, strict=True)
+        return torch.stack(
+            [overlaps(self.tables.recall(j, x)[None], y[None])[0] for j, x, y in trials]
+        )
 
 
 def _together(parts: Sequence[Trials]) -> Trials:

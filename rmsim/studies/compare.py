@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
-from scipy.interpolate import PchipInterpolator
+from scipy.interpolate import CubicHermiteSpline, PchipInterpolator
 
 from rmtheory.annealed.vectorised import entropy_array
 from rmtheory.base import checks, statistics
@@ -377,9 +377,11 @@ def mean_field_of(network: Network, result: SearchResult) -> dict[str, Any]:
     cyclic = result.ended(Status.CYCLE).numpy()
     active = ~result.ended(Status.FIXED_POINT).numpy()
     chosen = {"overlap_with_start": ~cyclic, "unstable_fraction": active}
+    # Of couplings that are given there is one network, and its starts are independent.
+    shape = (samples, starts) if network.given is None else (samples * starts, 1)
     measured = {
-        "overlap_with_start": _over_networks(overlap, chosen["overlap_with_start"]),
-        "unstable_fraction": _over_networks(unstable, chosen["unstable_fraction"]),
+        name: _over_networks(values.reshape(shape), chosen[name].reshape(shape))
+        for name, values in (("overlap_with_start", overlap), ("unstable_fraction", unstable))
     }
     reason = _outside(network, str(result.settings["update"]))
     theory: dict[str, tuple[float, float] | None] = dict.fromkeys(measured)
@@ -504,6 +506,33 @@ class TheoryEntropies:
     typical_error: Array
     densest_slope: Array
     typical_slope: Array
+
+    def smooth(self, name: str, count: int = 200) -> tuple[Array, Array]:
+        """Return `count` points of a curve for a picture, by the values and slopes that are known.
+
+        Straight lines between few distances would have kinks that are not in the theory.
+
+        Parameters
+        ----------
+        name : str
+            ``densest`` or ``typical``.
+        count : int
+            Points, equally spaced in the root of d: the curves are steep at small d.
+
+        Returns
+        -------
+        d, S : ndarray
+            Empty if the curve is known at fewer than two distances.
+        """
+        values, slopes = getattr(self, name), getattr(self, f"{name}_slope")
+        known = np.isfinite(values) & np.isfinite(slopes)
+        if known.sum() < 2:
+            return np.empty(0), np.empty(0)
+        x = self.d[known]
+        spline = CubicHermiteSpline(x, values[known], slopes[known])
+        between = np.linspace(np.sqrt(x[0]), np.sqrt(x[-1]), count) ** 2
+        between = between.clip(x[0], x[-1])
+        return between, spline(between)
 
 
 #: Fields from which the curve of typical fixed points is made.

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 #: Endings of tables that are written.
 TABLES = (".csv", ".parquet", ".nc")
 
+#: By which a table that we wrote is recognised: a column that no other has, the seal of netCDF.
+MARKS = (b"point_seed", b"rmtheory sha256")
+
 _MOST_POINTS = 100_000
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,6 +93,7 @@ def states_of(network: Network, name: str, states: Numbers) -> torch.Tensor:
         for one in known
     ):
         allowed = "of shape " + " or ".join(str(one).replace("'", "") for one in known)
+        allowed += "" if spins.numel() else ", with one state or more"
         raise InvalidInputError(name, f"of shape {shape}", allowed)
     return spins.reshape(-1, *size)
 
@@ -210,6 +211,7 @@ def survey_neighbourhood(
     most: int = 2,
     seed: int = 0,
     device: str | torch.device = "auto",
+    progress: Callable[[int], None] | None = None,
 ) -> Neighbourhood:
     """Find or read a fixed point, and return what surrounds it.
 
@@ -229,6 +231,8 @@ def survey_neighbourhood(
         Seed of couplings, starts and estimates.
     device : str or torch.device
         Where message passing runs.
+    progress : callable, optional
+        Called with the number of fields that are done.
     """
     number, place = checked_seed(seed), choose_device(device)
     reach = checks.integer("most", most, 1, network.n * network.layers)
@@ -251,7 +255,7 @@ def survey_neighbourhood(
         raise InvalidInputError("reference", source, "a fixed point of these couplings")
     J = drawn.matrices[0].double().cpu().numpy()
     counts = count_neighbours(J, state.numpy(), network, reach, seed=number)
-    curve = local_entropy_around(drawn, state, gammas)
+    curve = local_entropy_around(drawn, state, gammas, progress=progress)
     return Neighbourhood(network, source, state, float(margin), counts, curve)
 
 
@@ -279,9 +283,9 @@ def plot_neighbourhood(
         axis.plot(curve.d, curve.entropy, ".-", ms=3, lw=1)
         axis.set_xlabel("distance $d$ from the reference point")
     else:
-        axis.plot(theory.d, theory.densest, "-", lw=1, label="theory, densest $S_I^*$")
+        axis.plot(*theory.smooth("densest"), "-", lw=1, label="theory, densest $S_I^*$")
         if not np.isnan(theory.typical).all():
-            axis.plot(theory.d, theory.typical, "--", lw=1, label="theory, typical")
+            axis.plot(*theory.smooth("typical"), "--", lw=1, label="theory, typical")
         axis.plot(curve.mutual, curve.entropy, ".", ms=3, label=f"around {surroundings.source}")
         axis.set_xlabel("distance between two of the fixed points")
         axis.legend(fontsize=6)

@@ -257,6 +257,45 @@ def check_folder(argument: str, path: Path) -> None:
         )
 
 
+def check_new(argument: str, path: Path, overwrite: bool) -> None:
+    """Refuse a target that cannot be written, or that exists, unless it may be replaced.
+
+    States and labels of ours look like those of anybody: only the user knows which may go.
+    """
+    check_folder(argument, path)
+    if path.exists() and not overwrite:
+        allowed = "a new file: it exists, and --overwrite replaces it"
+        raise InvalidInputError(argument, str(path), allowed)
+
+
+def check_table(argument: str, path: Path, marks: Sequence[bytes]) -> None:
+    """Refuse a target that cannot be written, or that has none of the `marks` of our tables.
+
+    Parameters
+    ----------
+    argument : str
+        The option by which it was given.
+    path : Path
+        The table.
+    marks : sequence of bytes
+        One of them is in the first or the last 64 kB of any earlier table.
+    """
+    check_folder(argument, path)
+    if not (path.is_file() and os.access(path, os.R_OK)):
+        return
+    with path.open("rb") as file:
+        ends = file.read(_ENDS)
+        file.seek(max(path.stat().st_size - _ENDS, 0))
+        ends += file.read()
+    if ends and not any(mark in ends for mark in marks):
+        allowed = "a new file, or an earlier table of ours, which is replaced"
+        raise InvalidInputError(argument, str(path), allowed)
+
+
+#: Bytes at the start and at the end of a file in which it is recognised.
+_ENDS = 65_536
+
+
 def check_out(path: Path | None) -> Path | None:
     """Refuse the file of the option ``--out`` if it cannot be written."""
     if path is not None:

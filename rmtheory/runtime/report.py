@@ -141,6 +141,9 @@ class Report(CommandResult):
 #: the numbers.
 _ROOM = 40
 
+#: Numbers stand beside their names where this is left for them; what is longer is folded there.
+_LEAST = 24
+
 
 def print_quantities(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print quantities with their meanings: beside the numbers if there is room, else below them.
@@ -176,7 +179,8 @@ def _print_below(console: Console, title: str, rows: Sequence[Sequence[str]]) ->
 
     console.print(Text(title, style="italic"))
     wide = max((len(row[0]) for row in rows), default=0)
-    beside = wide + 2 + max((len(row[1]) for row in rows), default=0) <= console.width
+    longest = max((len(row[1]) for row in rows), default=0)
+    beside = wide + 2 + min(longest, max(_LEAST, console.width // 2)) <= console.width
     for name, first, *others, meaning in rows:
         texts = "  ".join(text for text in (first, *others) if text)
         if beside:

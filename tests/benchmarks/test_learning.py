@@ -10,6 +10,7 @@ import shutil
 import time
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from pytest_benchmark.fixture import BenchmarkFixture
@@ -19,7 +20,10 @@ from rmsim.data import load
 from rmsim.learning import Parameters, accuracy, epoch_order, initialise, train_epoch
 from rmsim.learning.presets import dense_recipe, sparse_recipe
 from rmsim.learning.protocol import _FlipLearner, train_epoch_of_many
-from rmsim.learning.sign_tables import TableLearner
+from rmsim.learning.sign_tables import TableLearner, from_panels
+from rmsim.studies import capacity
+from rmsim.studies.capacity_tables import PairTables
+from rmsim.tensors import generator
 
 D, C, BATCH = 100, 10, 16
 
@@ -232,3 +236,38 @@ def test_many_small_networks_side_by_side_by_tensor_operations(
     many, alone = in_turn(together, one_by_one, rounds=3)
     note(benchmark, times_faster=alone / many)
     assert alone > many
+
+
+def test_pairs_by_tables_against_products(benchmark: BenchmarkFixture) -> None:
+    """Hetero-association, L = 7, N = 1000: batches that learn, after some epochs of 80 pairs."""
+    layers, n, pairs = 7, 1000, 80
+    protocol, draw = capacity.RECONSTRUCTION, generator(0)
+    j = torch.randn(1, layers, n, n, generator=draw) / math.sqrt(n)
+    j.diagonal(dim1=-2, dim2=-1).fill_(protocol.couplings.jd)
+    x, y = 2.0 * torch.randint(2, (2, pairs, n), generator=draw) - 1.0
+    tables, order = PairTables(protocol, layers, n), torch.arange(pairs)
+    panels = tables.panelled(j)
+    for _ in range(10):
+        tables.learn(panels[0], x, y, order)
+    learnt = np.empty((layers, n, n), np.float32)
+    from_panels(panels[0].numpy(), learnt)
+    plain = torch.from_numpy(learnt)[None].clone()
+    plain.diagonal(dim1=-2, dim2=-1).fill_(protocol.couplings.jd)
+
+    def products() -> None:
+        one = slice(0, BATCH)
+        capacity.learn_batch(protocol, plain, x[None, one], y[None, one], weight, draw)
+
+    weight = torch.ones(1, BATCH)
+    benchmark.pedantic(tables.learn, (panels[0], x, y, order), rounds=3, warmup_rounds=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(capacity, "moving", capacity.Motion)
+        fast, slow = in_turn(lambda: tables.learn(panels[0], x, y, order), products)
+    by_tables = fast * BATCH / pairs
+    note(
+        benchmark,
+        batch_ms=1e3 * by_tables,
+        plain_batch_ms=1e3 * slow,
+        times_faster=slow / by_tables,
+    )
+    assert slow / by_tables > 4

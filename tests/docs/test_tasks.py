@@ -63,6 +63,8 @@ def test_own_data(
     monkeypatch.chdir(tmp_path)
     assert len(run_page("own-data.md", "Train, evaluate, predict")) == 3
     told = capsys.readouterr()
+    assert "Your data train.npz with N = 100 after 2 epochs" in told.out
+    assert "Your data train.npz after 2 epochs, runs/mine" in told.out
     assert "scaling: standardised by mean and deviation of the training inputs" in told.err
     lines = Path("labels.csv").read_text("utf-8").splitlines()
     assert lines[0] == "label"

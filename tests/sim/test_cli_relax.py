@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from rmsim.cli import run
@@ -75,6 +76,40 @@ def test_table(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "fixed_point_fraction" in out
     assert "±" in out
+
+
+def test_the_time_is_estimated_before_it_starts(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rmsim.studies.convergence.search_seconds", lambda point: 75.0)
+    assert run(ARGUMENTS) == 0
+    assert capsys.readouterr().err.startswith("samples: about 75 s")
+
+
+def test_the_table_of_given_couplings_is_short(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "J.npy"
+    J = np.random.default_rng(0).normal(0, 60**-0.5, (60, 60))
+    np.fill_diagonal(J, 0)
+    np.save(file, J)
+    for name, value in {"FORCE_COLOR": "1", "TERM": "dumb", "COLUMNS": "80"}.items():
+        monkeypatch.setenv(name, value)
+    arguments = ["relax", "--couplings", str(file), "--jd", "1.5", "--device", "cpu"]
+    assert run([*arguments, "--starts", "12"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 20
+    assert max(map(len, lines)) <= 80
+    text = "\n".join(lines)
+    assert "couplings of J.npy" in text
+    assert "the couplings are given" in text  # why there is no theory, and no rows of it
+    assert "z_score" not in text
+    # Errors over the starts: this network is the only one.
+    assert run([*arguments, "--starts", "12", "--json"]) == 0
+    twelve = json.loads(capsys.readouterr().out)
+    assert twelve["fixed_point_fraction"] == 1
+    assert twelve["fixed_point_fraction_error"] < 0.06
+    assert twelve["overlap_with_start_error"] > 0
 
 
 @pytest.mark.parametrize(

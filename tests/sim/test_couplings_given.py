@@ -81,15 +81,17 @@ def bad(diagonal: float = 0.0, entry: Any = 1.0, dtype: Any = float) -> np.ndarr
 @pytest.mark.parametrize(
     ("J", "sentence"),
     [
-        (bad(diagonal=0.5), "J must be zero on its diagonal: the self-coupling J_D .* jd"),
-        (bad(entry=np.nan), "J must be finite"),
+        (bad(diagonal=0.5), r"J must be zero on its diagonal: .* jd, got 0.5 at \[2, 2\]"),
+        (bad(entry=np.nan), r"J must be finite, .* got nan at \[0, 1\]"),
         (bad(entry=np.inf), "J must be finite"),
         (bad(entry=1e31), "J must be finite, and at most 1e.30 in size"),
-        (bad(entry=1j, dtype=complex), "J must be real numbers, got"),
+        (bad(entry=1j, dtype=complex), "J must be real numbers, got complex numbers"),
         (np.zeros((3, 4)), r"J must be a square matrix \(n, n\), or .* got of shape \(3, 4\)"),
         (np.zeros(3), "J must be a square matrix"),
         (np.zeros((1, 2, 3, 3)), "J must be a square matrix"),
-        ([[0, 1], [0]], "J must be real numbers"),
+        ([[0, 1], [0]], "J must be real numbers, got lists of different lengths"),
+        (np.array([["a", "b"], ["c", "d"]]), "J must be real numbers, got an array of text"),
+        (np.array([[None, 1], [2, 3]]), "J must be real numbers, got an array of objects"),
         (sparse.csr_array(bad(diagonal=0.5)), "J must be zero on its diagonal"),
         (sparse.csr_array(bad(entry=np.nan)), "J must be finite"),
         (sparse.csr_array(bad(entry=1j, dtype=complex)), "J must be real numbers"),
@@ -115,7 +117,7 @@ def test_what_does_not_go_with_given_couplings() -> None:
     symmetric = Network.from_array(bad() + bad().T, 0.3)
     assert symmetric.symmetric
     relax(symmetric, samples=1)
-    with pytest.raises(InvalidInputError, match="symmetric must be False for message passing"):
+    with pytest.raises(InvalidInputError, match="couplings must be asymmetric for message"):
         find_fixed_point(symmetric, "rbp")
     assert draw(replace(network, chain=Chain(1, 0.9)), 0, range(1)).jd == 0.9
 

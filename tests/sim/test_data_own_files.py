@@ -120,6 +120,16 @@ def test_bad_files(name: str, text: str, sentence: str, tmp_path: Path) -> None:
         ("relax --couplings J.npy --jd 1 --states J.npy", "another file than that of --couplings"),
         ("bp --couplings J.npy --jd 1 --magnetisations J.npy", "than that of --couplings"),
         ("relax --couplings text.npy --jd 1", "it is not an array in numpy's format"),
+        (
+            "relax --couplings J.npy --jd 1 --states mine.npy",
+            "--overwrite replaces it, got mine.npy",
+        ),
+        ("bp --couplings J.npy --jd 1 --magnetisations mine.npy", "it exists, and --overwrite"),
+        ("predict nowhere --data d.csv --out mine.csv", "it exists, and --overwrite replaces it"),
+        (
+            "sweep relax --n 20 --set jd=.5,.6 --out runs --table mine.csv",
+            "table must be a new file, or an earlier table of ours",
+        ),
         ("predict nowhere --data d.csv --out labels.csv", "nowhere/checkpoint.npz is not there"),
     ],
 )
@@ -134,9 +144,27 @@ def test_commands_refuse_in_one_sentence(
     Path("d.csv").write_text("a,y\n1,0\n2,1\n")
     np.save("J.npy", np.zeros((3, 3)))
     Path("text.npy").write_text("no array")
-    before = Path("J.npy").read_bytes(), Path("d.csv").read_bytes()
+    np.save("mine.npy", np.ones((1, 1, 3), np.int8))
+    Path("mine.csv").write_text("label\n1\n")
+    files = [Path(name) for name in ("J.npy", "d.csv", "mine.npy", "mine.csv")]
+    before = [file.read_bytes() for file in files]
     assert run(arguments.split()) in (1, 2)
-    assert (Path("J.npy").read_bytes(), Path("d.csv").read_bytes()) == before
+    assert [file.read_bytes() for file in files] == before
     told = capsys.readouterr().err
     assert sentence in told
     assert told.count("\n") == 1
+
+
+def test_overwrite_and_earlier_tables_are_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("J.npy", np.zeros((3, 3)))
+    Path("s.npy").write_bytes(b"mine")
+    arguments = "relax --couplings J.npy --jd 1 --no-theory --states s.npy --overwrite"
+    assert run(arguments.split()) == 0
+    assert np.load("s.npy").shape == (1, 1, 3)
+    sweep = "sweep relax --n 20 --samples 2 --seeds 2 --jobs 1 --set jd=2 --out runs --table"
+    for table in ("t.csv", "t.parquet", "t.nc"):
+        for _ in range(2):
+            assert run([*sweep.split(), table]) == 0

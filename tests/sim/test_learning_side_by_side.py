@@ -182,8 +182,8 @@ def test_a_batch_is_one_graph_of_the_compiler(name: str, monkeypatch: pytest.Mon
 #: Operations of a batch, and waits, of protocols with so many sweeps as the presets have.
 _LAUNCHES = {
     "dense": (31, 0),
-    "sparse": (37, 0),
-    "chain": (54, 0),
+    "sparse": (51, 0),
+    "chain": (43, 0),
     "masked": (91, 0),
 }
 

@@ -194,7 +194,7 @@ def test_commands_take_a_file_and_write_the_fixed_points(
 ) -> None:
     J = str(_saved(matrix, tmp_path))
     states = tmp_path / "states.npy"
-    common = ["--couplings", J, "--jd", str(JD), "--states", str(states), "--json"]
+    common = ["--couplings", J, "--jd", str(JD), "--states", str(states), "--json", "--overwrite"]
     assert run(["enumerate", *common]) == 0
     every = read_npy(states)
     assert every.shape[1:] == (1, N)
@@ -203,7 +203,7 @@ def test_commands_take_a_file_and_write_the_fixed_points(
     for command in (
         ["relax", "--starts", "10"],
         ["solve", "--algorithm", "rbp", "--restarts", "20"],
-        ["local-entropy", "--reference", "dynamics", "--gamma", "0,1"],
+        ["local-entropy", "--gamma", "0,1"],  # around a point of the dynamics
     ):
         assert run([*command, *common]) == 0
         reached = read_npy(states)
@@ -223,7 +223,7 @@ def test_commands_take_a_file_and_write_the_fixed_points(
         ("relax --couplings {J} --rho .5", "rho must be absent with --couplings"),
         ("enumerate --couplings {J} --histogram", "histogram must be absent"),
         ("enumerate --n 8 --states {folder}/s.npy", "states must be absent without --couplings"),
-        ("local-entropy --couplings {J}", "reference must be dynamics, rbp, likelihood or an"),
+        ("local-entropy --reference planted --couplings {J}", "reference must be dynamics, rbp"),
         ("relax --couplings {J} --states {folder}/s.txt", "states must be a file ending in .npy"),
         ("relax --couplings {J} --states {J} --out {J}", "out must be a new file"),
     ],

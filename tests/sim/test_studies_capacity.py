@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ import xarray as xr
 from scipy.interpolate import make_smoothing_spline
 
 from rmsim.cli import run
-from rmsim.studies import capacity
+from rmsim.learning.sign_tables import from_panels
+from rmsim.studies import capacity, capacity_tables
 from rmsim.studies.capacity import (
     PROTOCOLS,
     by_columns,
@@ -40,6 +42,9 @@ from rmsim.tensors import generator
 from rmtheory import InvalidInputError
 
 pytestmark = pytest.mark.numerical
+
+#: Protocol, batch and threads.
+TABLE_CASES = [("reconstruction", 16, 1), ("printed", 16, 2), ("reconstruction", 5, 2)]
 
 SHORT = PROTOCOLS["reconstruction"].with_settings(max_epochs=30)
 
@@ -115,6 +120,64 @@ def test_flips_against_products(name: str, many: float, monkeypatch: pytest.Monk
         fields = [motion.field(right=right) for motion in motions]
         assert torch.allclose(*fields, rtol=0, atol=1e-12)
     assert bool((motions[0].s != 0).all())
+
+
+def _watched(monkeypatch: pytest.MonkeyPatch, margins: list[float]) -> None:
+    """Let products note how near to 0 the fields of neurons come that have one."""
+    computed = capacity.local_field
+
+    def noted(*arguments: Any, **named: Any) -> torch.Tensor:
+        h = computed(*arguments, **named)
+        margins.append(float(h[h != 0].abs().min()))
+        return h
+
+    monkeypatch.setattr(capacity, "local_field", noted)
+    monkeypatch.setattr(capacity, "moving", capacity.Motion)
+
+
+@pytest.mark.parametrize(("name", "batch", "threads"), TABLE_CASES)
+def test_tables_learn_and_recall_as_products_in_double_precision(
+    name: str, batch: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Layers that are no multiple of 32 or of 4, a smaller last batch, a free phase, threads."""
+    protocol = protocol_named(name).with_settings(p=1.0, batch=batch, kappa=1.0)
+    layers, n, pairs = 4, 45, 21
+    monkeypatch.setattr(capacity_tables, "thread_count", lambda work, grain: threads)
+    margins: list[float] = []
+    _watched(monkeypatch, margins)
+    j = _couplings(layers, n, protocol.couplings.jd).float()
+    x, y = _spins(pairs, n, seed=2), _spins(pairs, n, seed=3)
+    tables = capacity_tables.PairTables(protocol, layers, n)
+    panels, exact = tables.panelled(j), j.double()
+    for epoch in range(2):
+        order = torch.randperm(pairs, generator=generator(epoch))
+        tables.learn(panels[0], x.float(), y.float(), order)
+        for chosen in order.split(batch):
+            weight = torch.ones(1, len(chosen), dtype=torch.float64)
+            learn_batch(protocol, exact, x[None, chosen], y[None, chosen], weight, generator(0))
+    learnt = np.empty((layers, n, n), np.float32)
+    from_panels(panels[0].numpy(), learnt)
+    bare = exact[0].clone()
+    bare.diagonal(dim1=-2, dim2=-1).fill_(0)
+    assert float((bare - j[0]).abs().max()) > 0.01
+    assert np.abs(learnt - bare.numpy()).max() < 1e-6  # one gate more or less is 1e-3
+    motion = capacity.Motion(protocol, exact, _spins(1, 66, n, seed=4))
+    right = protocol.phases.right_at_inference
+    motion.relax(protocol.phases.inference_sweeps + layers, right=right)
+    assert torch.equal(tables.recall(panels[0], motion.x[0].float()).double(), motion.s[0])
+    assert min(margins) > 2e-6, min(margins)  # so that rounding decides nothing
+
+
+def test_trials_by_tables_are_those_by_flips(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several trials, of which some have learnt before others."""
+    results = []
+    for route in (capacity.has_tables, lambda *given: False):
+        monkeypatch.setattr(capacity, "has_tables", route)
+        protocol = PROTOCOLS["reconstruction"].with_settings(max_epochs=40, check_every=5)
+        results.append(run_trials(protocol, 3, 40, range(4), 1, loads=(0.1, 0.5)))
+    assert len(set(results[0].epochs.tolist())) > 1
+    for part in ("patterns", "o5", "epochs", "median", "low", "high"):
+        assert np.array_equal(*(getattr(one, part) for one in results)), part
 
 
 def test_input_reaches_one_layer_a_sweep_and_neutral_neurons_stay_neutral() -> None:

@@ -8,6 +8,8 @@ import pytest
 import rmtheory as rt
 from rmsim.cli import run
 from rmsim.network import Network
+from rmsim.search.neighbours import count_neighbours
+from rmsim.studies.compare import TheoryEntropies
 from rmsim.studies.neighbourhood import check_fixed_points, survey_neighbourhood
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import InvalidInputError
@@ -49,6 +51,32 @@ def test_the_typical_neighbourhood() -> None:
         rt.typical_neighbourhood(Chain(2, 0.5, 0.1), [0])
     with pytest.raises(InvalidInputError, match="gamma must be"):
         rt.typical_neighbourhood(chain, [-1])
+
+
+def test_a_drawn_curve_has_no_kinks() -> None:
+    """Few distances, as theory_to_draw has them, of a function with the same steep beginning."""
+    d = np.geomspace(0.01, 0.45, 14)
+    nothing = np.full(d.size, np.nan)
+    S, slope = -d * np.log(d), -np.log(d) - 1
+    theory = TheoryEntropies(d, S, nothing, nothing, nothing, slope, nothing)
+    x, drawn = theory.smooth("densest")
+    assert x[0] == pytest.approx(0.01)
+    assert x[-1] == pytest.approx(0.45)
+    assert np.abs(drawn + x * np.log(x)).max() < 1e-4
+    assert np.abs(np.interp(x, d, S) + x * np.log(x)).max() > 1e-3  # what a picture would show
+    assert theory.smooth("typical")[0].size == 0
+
+
+def test_progress_counts_distances_and_fields() -> None:
+    network = Network(30, Chain(1, jd=0.8))
+    fields: list[int] = []
+    near = survey_neighbourhood(network, gammas=[0.0, 0.5, 1.0], progress=fields.append)
+    assert fields == [0, 1, 2, 3]
+    distances: list[int] = []
+    own = Network.from_array(np.zeros((6, 6)), 0.8)
+    count_neighbours(np.zeros((6, 6)), np.ones(6), own, 3, progress=distances.append)
+    assert distances == [1, 2, 3]
+    assert near.curve.d.size
 
 
 def test_states_of_a_file_are_checked(tmp_path: Path) -> None:
