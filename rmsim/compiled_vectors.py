@@ -268,44 +268,61 @@ def _row_pointer(context: Any, builder: Any, kind: Any, array: Any, row: Any, ve
     return vector_at(builder, data, builder.mul(row, ir.Constant(_WORD, LANES)), vector)
 
 
-def _row_field(
-    typing_context: Any,
-    values: Any,
-    columns: Any,
-    first: Any,
-    last: Any,
-    lanes: Any,
-    field: Any,
-    out: Any,
-    row: Any,
-) -> Any:
-    """Write ``field[row] + sum of values[e] * lanes[columns[e]]`` into ``out[row]``."""
-    signature = types.void(values, columns, first, last, lanes, field, out, row)
+def _row(signs: bool) -> Any:
+    """Return the code of a row times the lanes of numbers, or of signs that are given by bits."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kinds = signature.args
-        value_at, column_at = (
-            context.make_array(kinds[k])(context, builder, arguments[k]).data for k in (0, 1)
-        )
-        vector, aligned = _lanes_of(context, kinds[4])
-        total = cgutils.alloca_once_value(builder, ir.Constant(vector, [0.0] * LANES))
-        first, last = arguments[2], arguments[3]
-        step = ir.Constant(_WORD, 1)
-        with cgutils.for_range_slice(builder, first, last, step, intp=_WORD) as (entry, _):
-            value = splat(builder, builder.load(builder.gep(value_at, [entry])), LANES)
-            column = builder.zext(builder.load(builder.gep(column_at, [entry])), _WORD)
-            place = _row_pointer(context, builder, kinds[4], arguments[4], column, vector)
-            state = builder.load(place, align=aligned)
-            product = builder.fmul(value, state, flags=("contract",))
-            builder.store(builder.fadd(product, builder.load(total), ("contract",)), total)
-        row = arguments[7]
-        place = _row_pointer(context, builder, kinds[5], arguments[5], row, vector)
-        h = builder.fadd(builder.load(total), builder.load(place, align=aligned))
-        place = _row_pointer(context, builder, kinds[6], arguments[6], row, vector)
-        builder.store(h, place, align=aligned)
-        return context.get_dummy_value()
+    def row_field(
+        typing_context: Any,
+        values: Any,
+        columns: Any,
+        first: Any,
+        last: Any,
+        lanes: Any,
+        field: Any,
+        out: Any,
+        row: Any,
+    ) -> Any:
+        signature = types.void(values, columns, first, last, lanes, field, out, row)
 
-    return signature, generate
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            kinds = signature.args
+            value_at, column_at, lanes_at = (
+                context.make_array(kinds[k])(context, builder, arguments[k]).data for k in (0, 1, 4)
+            )
+            vector, aligned = _lanes_of(context, kinds[5])
+            total = cgutils.alloca_once_value(builder, ir.Constant(vector, [0.0] * LANES))
+            first, last = arguments[2], arguments[3]
+            step = ir.Constant(_WORD, 1)
+            with cgutils.for_range_slice(builder, first, last, step, intp=_WORD) as (entry, _):
+                value = splat(builder, builder.load(builder.gep(value_at, [entry])), LANES)
+                column = builder.zext(builder.load(builder.gep(column_at, [entry])), _WORD)
+                if signs:
+                    bits = builder.load(builder.gep(lanes_at, [column]))
+                    down = builder.bitcast(bits, ir.VectorType(_BIT, LANES))
+                    product = builder.select(down, builder.fneg(value), value)
+                else:
+                    place = _row_pointer(context, builder, kinds[4], arguments[4], column, vector)
+                    state = builder.load(place, align=aligned)
+                    product = builder.fmul(value, state, flags=("contract",))
+                builder.store(builder.fadd(product, builder.load(total), ("contract",)), total)
+            row = arguments[7]
+            place = _row_pointer(context, builder, kinds[5], arguments[5], row, vector)
+            h = builder.fadd(builder.load(total), builder.load(place, align=aligned))
+            place = _row_pointer(context, builder, kinds[6], arguments[6], row, vector)
+            builder.store(h, place, align=aligned)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return intrinsic(row_field)
+
+
+#: ``row_field(values, columns, first, last, lanes, field, out, row)`` writes
+#: ``field[row] + sum of values[e] * lanes[columns[e]]`` into ``out[row]``.
+row_field = _row(signs=False)
+#: The same for lanes +1 and -1, which are given by words of 16 bits, set where a lane is -1. The
+#: words of 16 numbers are a thirty-second of their size: they stay next to the processor.
+row_spins = _row(signs=True)
 
 
 def _product(context: Any, builder: Any, kinds: Any, arguments: Any, column: Any) -> Any:
@@ -345,22 +362,24 @@ def _lane_bits(typing_context: Any, one: Any, row: Any, two: Any, limit: Any) ->
     return signature, generate
 
 
-def _row_turn(typing_context: Any, product: Any, field: Any, s: Any, row: Any) -> Any:
-    """Write the signs of ``product[row] + field[row]`` into ``s[row]``; return which lanes turn."""
-    signature = types.uint32(product, field, s, row)
+def _row_turn(typing_context: Any, product: Any, field: Any, words: Any, row: Any) -> Any:
+    """Write which lanes of ``product[row] + field[row]`` are down; return which of them turn."""
+    signature = types.uint16(product, field, words, row)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        vector, aligned = _lanes_of(context, signature.args[0])
-        total, external, state = (
-            _row_pointer(context, builder, signature.args[k], arguments[k], arguments[3], vector)
-            for k in range(3)
+        kinds, row = signature.args, arguments[3]
+        vector, aligned = _lanes_of(context, kinds[0])
+        total, external = (
+            _row_pointer(context, builder, kinds[k], arguments[k], row, vector) for k in range(2)
         )
         h = builder.fadd(builder.load(total, align=aligned), builder.load(external, align=aligned))
-        one, minus = (ir.Constant(vector, [x] * LANES) for x in (1.0, -1.0))
-        new = builder.select(at_least_zero(builder, h), one, minus)
-        turned = builder.fcmp_unordered("!=", new, builder.load(state, align=aligned))
-        builder.store(new, state, align=aligned)
-        return builder.zext(builder.bitcast(turned, ir.IntType(LANES)), _INDEX)
+        up = builder.bitcast(at_least_zero(builder, h), ir.IntType(LANES))
+        new = builder.not_(up)
+        words_at = context.make_array(kinds[2])(context, builder, arguments[2]).data
+        place = builder.gep(words_at, [row])
+        turned = builder.xor(new, builder.load(place))
+        builder.store(new, place)
+        return turned
 
     return signature, generate
 
@@ -375,7 +394,6 @@ def _popcount(typing_context: Any, word: Any) -> Any:
     return signature, generate
 
 
-row_field: Any = intrinsic(_row_field)
 lane_dot: Any = intrinsic(_lane_dot)
 lane_bits: Any = intrinsic(_lane_bits)
 row_turn: Any = intrinsic(_row_turn)

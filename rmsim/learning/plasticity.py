@@ -32,11 +32,18 @@ import numpy as np
 import torch
 
 from rmsim.compiled_loops import compiled, compiled_part, run_parts, shares, thread_count
-from rmsim.compiled_vectors import LANES, lane_bits, lane_dot, popcount, row_field, row_turn
+from rmsim.compiled_vectors import (
+    LANES,
+    lane_bits,
+    lane_dot,
+    popcount,
+    row_field,
+    row_spins,
+    row_turn,
+)
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.phases import Phases
 from rmsim.learning.state import State
-from rmsim.tensors import is_up
 
 
 def update_field(parameters: Parameters, state: State, ends: Phases) -> torch.Tensor:
@@ -270,8 +277,10 @@ class Moving(NamedTuple):
 
     Parameters
     ----------
-    s, product : arrays, (N, 16)
-        States, and the sums over the entries of each row, J_D and lambda included.
+    down : (N), uint16
+        Bits of the samples in which a neuron is -1.
+    product : (N, 16)
+        Sums over the entries of each row, J_D and lambda included.
     stale : (N), uint8
         Which products are of earlier states.
     turned : (N), int64
@@ -280,7 +289,7 @@ class Moving(NamedTuple):
         No field.
     """
 
-    s: Any
+    down: Any
     product: Any
     stale: Any
     turned: Any
@@ -441,7 +450,7 @@ def learn_batches(
     field, o = np.empty((neurons, LANES), kind), np.empty((classes, LANES), kind)
     both, h, label_words = np.empty_like(field), np.empty_like(field), np.empty_like(learn_out)
     moving = _moving(neurons, field)
-    s, size = moving.s, max(neurons, x.shape[1], classes)
+    size = max(neurons, x.shape[1], classes)
     zero, ones = np.zeros((size, LANES), kind), np.ones((size, LANES), kind)
     for start in range(0, len(order), batch):
         spins = True
@@ -454,9 +463,12 @@ def learn_batches(
             _copy(field, both)
             _add_label_fields(back, labels, chosen, protocol, both)
             _present(recurrent, readers, field, both, protocol, moving)
-            _copy(s, states[block])
-            _add(moving.product, field, h)
-            _signs(s, ones, words[block])
+            s = states[block]
+            for i in range(neurons):
+                words[block, i] = moving.down[i]
+                for lane in range(LANES):
+                    s[i, lane] = ones[i, lane] - 2 * (moving.down[i] >> lane & 1)
+                    h[i, lane] = moving.product[i, lane] + field[i, lane]
             for i in range(neurons):
                 learn_j[block, i] = lane_bits(s, i, h, protocol.kappa_j) & valid
                 learn_in[block, i] = lane_bits(s, i, h, protocol.kappa_in) & valid
@@ -500,14 +512,15 @@ def infer_samples(
         _sweeps(recurrent, readers, field, sweeps - 1, moving)
         for lane in range(len(chosen)):
             for i in range(neurons):
-                out[first + lane, i] = np.int8(moving.s[i, lane])
+                out[first + lane, i] = 1 - 2 * (moving.down[i] >> lane & 1)
 
 
 @compiled_part
 def _moving(neurons: int, like: Any) -> Any:
     """Return space for states and products of the type of `like`."""
-    stale, turned = np.zeros(neurons, np.uint8), np.empty(neurons, np.int64)
-    return Moving(np.ones_like(like), np.zeros_like(like), stale, turned, np.zeros_like(like))
+    down, stale = np.zeros(neurons, np.uint16), np.zeros(neurons, np.uint8)
+    turned = np.empty(neurons, np.int64)
+    return Moving(down, np.zeros_like(like), stale, turned, np.zeros_like(like))
 
 
 @compiled_part
@@ -532,8 +545,8 @@ def _renew(rows: Any, moving: Any) -> None:
     for i in range(len(moving.stale)):
         if moving.stale[i]:
             first, last = rows.bounds[i], rows.bounds[i + 1]
-            row_field(
-                rows.values, rows.columns, first, last, moving.s, moving.zero, moving.product, i
+            row_spins(
+                rows.values, rows.columns, first, last, moving.down, moving.zero, moving.product, i
             )
 
 
@@ -549,7 +562,7 @@ def _sweeps(rows: Any, readers: Any, field: Any, count: int, moving: Any) -> Non
         _renew(rows, moving)
         turns = 0
         for i in range(neurons):
-            if (stale[i] or sweep == 0) and row_turn(moving.product, field, moving.s, i) != 0:
+            if (stale[i] or sweep == 0) and row_turn(moving.product, field, moving.down, i) != 0:
                 turned[turns] = i
                 turns += 1
         # From some number of turns on nearly every row reads one of them.
@@ -565,13 +578,6 @@ def _sweeps(rows: Any, readers: Any, field: Any, count: int, moving: Any) -> Non
 
 
 @compiled_part
-def _add(one: Any, two: Any, out: Any) -> None:
-    for i in range(len(one)):
-        for lane in range(LANES):
-            out[i, lane] = one[i, lane] + two[i, lane]
-
-
-@compiled_part
 def _copy(numbers: Any, out: Any) -> None:
     for i in range(len(numbers)):
         for lane in range(LANES):
@@ -581,10 +587,8 @@ def _copy(numbers: Any, out: Any) -> None:
 @compiled_part
 def _first_sweep(field: Any, moving: Any) -> None:
     """The sweep from s = 0."""
-    one = field.dtype.type(1)
-    for i in range(field.shape[0]):
-        for lane in range(LANES):
-            moving.s[i, lane] = one if is_up(field[i, lane]) else -one
+    for i in range(len(field)):
+        row_turn(moving.zero, field, moving.down, i)
         moving.stale[i] = 1
 
 
