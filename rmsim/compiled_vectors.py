@@ -27,6 +27,10 @@ from numba.extending import intrinsic, models, register_model
 #: Numbers of a vector that is given by its address, and of a row of lanes.
 ROWS, LANES = 32, 16
 
+#: Masks from a counter. Weyl increment: 2^32 over the golden ratio, odd; multipliers of a 32-bit
+#: mixer of low bias (xor-shift by 16, 15, 16 between them).
+GOLDEN, MIX_FIRST, MIX_SECOND = 0x9E3779B9, 0x7FEB352D, 0x846CA68B
+
 cgutils: Any = _cgutils  # carries no types
 
 _WORD, _INDEX, _BIT = ir.IntType(64), ir.IntType(32), ir.IntType(1)
@@ -172,6 +176,37 @@ def _signs_of(builder: Any, word: Any) -> Any:
     return builder.select(up, _constant(1.0), _constant(-1.0))
 
 
+def _mix(builder: Any, x: Any) -> Any:
+    """Mix the bits of 32-bit words, as :func:`rmsim.dynamics.sweeps.mix` does."""
+    width = x.type.count if isinstance(x.type, ir.VectorType) else 0
+
+    def constant(value: int) -> Any:
+        return ir.Constant(x.type, [value] * width if width else value)
+
+    for shift, factor in ((16, MIX_FIRST), (15, MIX_SECOND)):
+        x = builder.mul(builder.xor(x, builder.lshr(x, constant(shift))), constant(factor))
+    return builder.xor(x, builder.lshr(x, constant(16)))
+
+
+def _chosen(builder: Any, key: Any, second: Any, sweep: Any, first: Any, limit: Any) -> Any:
+    golden = ir.Constant(_INDEX, GOLDEN)
+    key, second, sweep, first, limit = (
+        builder.trunc(x, _INDEX) for x in (key, second, sweep, first, limit)
+    )
+    origin = _mix(builder, builder.add(key, builder.mul(sweep, golden)))
+    origin = builder.add(origin, builder.mul(first, golden))
+    steps = [k * GOLDEN % 2**32 for k in range(ROWS)]
+    x = builder.add(splat(builder, origin, ROWS), ir.Constant(ir.VectorType(_INDEX, ROWS), steps))
+    x = _mix(builder, builder.xor(_mix(builder, x), splat(builder, second, ROWS)))
+    below = builder.icmp_unsigned("<", x, splat(builder, limit, ROWS))
+    return builder.zext(builder.bitcast(below, _INDEX), _WORD)
+
+
+def _spins_of(builder: Any, word: Any, there: Any) -> Any:
+    some = builder.bitcast(builder.trunc(there, _INDEX), ir.VectorType(_BIT, ROWS))
+    return builder.select(some, _signs_of(builder, word), _constant(0.0))
+
+
 def _where_at_most(builder: Any, margin: Any, kappa: Any, s: Any) -> Any:
     below = builder.fcmp_ordered("<=", margin, splat(builder, kappa, ROWS))
     return builder.select(below, s, _constant(0.0))
@@ -243,6 +278,11 @@ add_times = _operation(_vector, (_vector, _vector, _REAL), _add_times)
 #: is set, -1 elsewhere.
 ups = _operation(_INT, (_vector,), _ups)
 signs_of = _operation(_vector, (_INT,), _signs_of)
+#: ``spins_of(word, there)`` is the same, and 0 where the bit of the second word is not set.
+spins_of = _operation(_vector, (_INT, _INT), _spins_of)
+#: ``chosen(key, second, sweep, first, limit)`` has the bits of the neurons from `first` on that the
+#: mask of a sweep updates: that of :func:`rmsim.dynamics.sweeps.fill_mask`.
+chosen = _operation(_INT, (_INT,) * 5, _chosen)
 #: ``where_at_most(margin, kappa, s)`` is s where the margin is at most kappa, and 0 elsewhere.
 where_at_most = _operation(_vector, (_vector, _REAL, _vector), _where_at_most)
 #: Number of the lowest bit that is set, of a word that is not 0.

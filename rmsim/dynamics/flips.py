@@ -20,8 +20,9 @@ import numpy as np
 import torch
 
 from rmsim.compiled_loops import compiled, compiled_part, run_parts, shares, thread_count
+from rmsim.compiled_vectors import GOLDEN
 from rmsim.couplings.base import Couplings
-from rmsim.dynamics.sweeps import GOLDEN, Update, mask_threshold, mix
+from rmsim.dynamics.sweeps import Update, mask_threshold, mix
 from rmsim.tensors import is_up
 
 

@@ -27,6 +27,7 @@ import numpy as np
 import torch
 
 from rmsim.compiled_loops import compiled, compiled_part, run_parts, shares, thread_count
+from rmsim.compiled_vectors import GOLDEN, MIX_FIRST, MIX_SECOND
 from rmsim.couplings.base import Couplings
 from rmsim.tensors import generator, is_up, sign
 from rmtheory.base.errors import InvalidInputError
@@ -229,11 +230,6 @@ def _differ(one: Any, two: Any, out: Any, part: Any) -> None:
 #: Address of the masks under a sample.
 STREAM = 2
 
-#: Weyl increment: 2^32 over the golden ratio, odd.
-GOLDEN = 0x9E3779B9
-#: Multipliers of a 32-bit mixer of low bias (xor-shift by 16, 15, 16 between them).
-_FIRST, _SECOND = 0x7FEB352D, 0x846CA68B
-
 
 def mask_keys(seed: int, samples: range, starts: int, stream: int = STREAM) -> torch.Tensor:
     """Return two 32-bit words for each state, (samples, starts, 2).
@@ -265,9 +261,9 @@ def fill_mask(keys: torch.Tensor, sweep: int, p: float, out: torch.Tensor) -> No
 def mix(x: Any) -> Any:
     """Mix the bits of a 32-bit word."""
     x = np.uint32(x ^ (x >> np.uint32(16)))
-    x = np.uint32(x * np.uint32(_FIRST))
+    x = np.uint32(x * np.uint32(MIX_FIRST))
     x = np.uint32(x ^ (x >> np.uint32(15)))
-    x = np.uint32(x * np.uint32(_SECOND))
+    x = np.uint32(x * np.uint32(MIX_SECOND))
     return np.uint32(x ^ (x >> np.uint32(16)))
 
 
@@ -310,7 +306,7 @@ def masks_torch(
 
 
 def _mix_torch(x: torch.Tensor) -> torch.Tensor:
-    for shift, factor in ((16, _FIRST), (15, _SECOND)):
+    for shift, factor in ((16, MIX_FIRST), (15, MIX_SECOND)):
         x = (x ^ (x >> shift & 2 ** (32 - shift) - 1)) * _wrapped(factor)
     return x ^ (x >> 16 & 2**16 - 1)
 

@@ -13,6 +13,10 @@ second while it is in the cache. So does W_in.
 flips of each sample, then the columns of these flips for one panel after the other, which stays in
 the cache for all samples.
 
+**Masked sweeps** (p < 1) leave neurons that were not yet updated at 0. The first product is that of
+all signs, and the columns of these neurons are taken off again; which neurons have a sign is a word
+for each panel and sample. Where some have none at the end, J and W_out learn by ordinary products.
+
 Threads have panels of their own; where a list is made, samples of their own. A sum is that of one
 thread, so that results do not depend on their number.
 """
@@ -23,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rmsim.compiled_loops import compiled, compiled_part
+from rmsim.compiled_loops import compiled_part
 from rmsim.compiled_vectors import (
     ROWS,
     add,
@@ -32,6 +36,7 @@ from rmsim.compiled_vectors import (
     arrive,
     arrived,
     byte,
+    chosen,
     give_way,
     load,
     load_bytes,
@@ -45,6 +50,7 @@ from rmsim.compiled_vectors import (
     set_whole,
     set_word,
     signs_of,
+    spins_of,
     store,
     store_bytes,
     subtract,
@@ -79,54 +85,8 @@ CHAIN, TEST, KAPPA, DECAY, GAMMA, NUMBERS = 0, 3, 8, 12, 16, 17
 
 _ONE, _HALF = np.float32(1), np.float32(0.5)
 
-
-@compiled
-def learn_batches(batches: Any, network: Any, protocol: Any, work: Any, part: Any) -> None:
-    """Learn all samples in batches, this thread its part of each.
-
-    Parameters
-    ----------
-    batches, network, protocol, work, part
-        As :mod:`rmsim.learning.sign_tables` defines them: a whole number of batches, the weights,
-        which are replaced, the sweeps and the rule, memory that the threads share, and what this
-        thread does.
-    """
-    # Numbers that numba knows would make it build code of its own for each: so none is a constant.
-    meeting, batch, no, yes = flag(0), batches.batch, flag(0), flag(1)
-    tables = flag(batch >= LEAST)
-    learns_j, learns_in = whole(protocol.learns, 0), whole(protocol.learns, 1)
-    later_j = learns_j & tables & flag(protocol.symmetry <= 0)
-    waiting_j, waiting_in = no, no
-    for start in range(0, batches.samples, batch):
-        meeting = meet(work, part, meeting)  # all have learnt the batch before
-        spins = _take(batches, start, work, part)
-        meeting = meet(work, part, meeting)
-        _enter(network, protocol, work, part, batch, spins & tables, waiting_in)
-        meeting = meet(work, part, meeting)
-        _learn_and_multiply_j(network, protocol, work, part, batch, waiting_j, tables)
-        if tables == 0:
-            for panel in range(part.first, part.last):
-                for layer in range(protocol.layers):
-                    first = layer * protocol.panels
-                    p = first + panel
-                    _multiply_reals(network.j, p, work, work.s, first, batch, work.product)
-        meeting = _sweep(network, protocol, work, part, batch, meeting)
-        _judge(protocol, work, part, batch)
-        waiting_j, waiting_in = later_j, learns_in & spins & tables
-        if waiting_in:
-            _set_patterns_of_inputs(batches, work, part)
-        meeting = meet(work, part, meeting)
-        at_once_j, at_once_in = learns_j & (yes - waiting_j), learns_in & (yes - waiting_in)
-        _learn_reals(network, protocol, work, part, batch, at_once_j, at_once_in)
-        if part.thread == 0 and whole(protocol.learns, 3) != 0:
-            _learn_readout(batches, start, network, protocol, work, part)
-    if waiting_j:
-        _learn_and_multiply_j(network, protocol, work, part, batch, yes, no)
-    if waiting_in:
-        for panel in range(part.first, part.last):
-            for layer in range(protocol.layers):
-                p = layer * protocol.panels + panel
-                _learn_inputs(network, protocol, work, part, p, batch, yes, no)
+#: All bits of a word.
+_ALL = 0xFFFFFFFF
 
 
 @compiled_part
@@ -136,7 +96,20 @@ def flag(condition: Any) -> Any:
 
 
 @compiled_part
-def _learn_and_multiply_j(
+def meet(work: Any, part: Any, meeting: int) -> int:
+    """Wait until all threads have come here; return the number of the next meeting."""
+    if part.threads > 1:
+        arrive(work.meetings)
+        waited = 0
+        while arrived(work.meetings) < part.threads * (meeting + 1):
+            waited += 1
+            if waited > 2000:  # the other may wait for this processor
+                give_way()
+    return meeting + 1
+
+
+@compiled_part
+def learn_and_multiply_j(
     network: Any, protocol: Any, work: Any, part: Any, batch: int, learning: int, multiplied: int
 ) -> None:
     """Let this thread's panels of J learn the batch before, and set their products J s."""
@@ -158,19 +131,6 @@ def _learn_and_multiply_j(
 
 
 @compiled_part
-def meet(work: Any, part: Any, meeting: int) -> int:
-    """Wait until all threads have come here; return the number of the next meeting."""
-    if part.threads > 1:
-        arrive(work.meetings)
-        waited = 0
-        while arrived(work.meetings) < part.threads * (meeting + 1):
-            waited += 1
-            if waited > 2000:  # the other may wait for this processor
-                give_way()
-    return meeting + 1
-
-
-@compiled_part
 def place_of(work: Any, panel: int, b: int) -> Any:
     """Return where the numbers of sample b in a panel begin."""
     return ROWS * (work.lanes * panel + b)
@@ -187,7 +147,7 @@ def clear(work: Any, out: int, panel: int, batch: int) -> None:
 
 
 @compiled_part
-def _take(batches: Any, start: int, work: Any, part: Any) -> Any:
+def take(batches: Any, start: int, work: Any, part: Any) -> Any:
     """Copy the inputs of the batch, this thread its samples; return 1 if all are +-1, or 0."""
     width, batch = batches.inputs, batches.batch
     x, code = batches.x + 4 * start * width, batches.code + 4 * start * batches.classes
@@ -219,8 +179,15 @@ def set_codes(work: Any, codes: int, panel: int, b: int, up: int) -> None:
 
 
 @compiled_part
-def _enter(
-    network: Any, protocol: Any, work: Any, part: Any, batch: int, by_tables: int, waiting: int
+def enter(
+    network: Any,
+    protocol: Any,
+    work: Any,
+    part: Any,
+    batch: int,
+    by_tables: int,
+    waiting: int,
+    keys: int,
 ) -> None:
     """Set the fields of input and label and the first states; let W_in learn the last batch."""
     with_label = protocol.warmup == 0 and protocol.clamped > 0
@@ -232,10 +199,10 @@ def _enter(
             clear(work, work.field, p, batch)
             clear(work, work.label, p, batch)
             if waiting | by_tables:
-                _learn_inputs(network, protocol, work, part, p, batch, waiting, by_tables)
+                learn_inputs(network, protocol, work, part, p, batch, waiting, by_tables)
             if by_tables == 0:
                 none = flag(0)
-                _multiply_reals(network.feed, p, work, work.inputs, none, batch, work.field)
+                multiply_reals(network.feed, p, work, work.inputs, none, batch, work.field)
             _multiply_labels(network.back, p, work, batch)
             for b in range(batch):
                 place = place_of(work, p, b)
@@ -244,6 +211,10 @@ def _enter(
                     h = add(h, load(work.label, place))
                 if protocol.sequential and layer > 0:
                     before = load(work.s, place_of(work, p - protocol.panels, b))
+                    if protocol.limit:
+                        there = _updated(protocol, keys, flag(0), layer - 1, panel, b)
+                        up = word(work.words, work.lanes * (p - protocol.panels) + b)
+                        before = spins_of(up, there)
                     h = add_times(h, before, real(chain, CHAIN + 1))
                 up = ups(h) | unused
                 set_word(work.words, work.lanes * p + b, up)
@@ -258,7 +229,7 @@ def unused_rows(panel: int, n: int) -> int:
 
 
 @compiled_part
-def _learn_inputs(
+def learn_inputs(
     network: Any,
     protocol: Any,
     work: Any,
@@ -452,7 +423,7 @@ def set_patterns(work: Any, words: int, patterns: int, panel: int, place: int) -
 
 
 @compiled_part
-def _set_patterns_of_inputs(batches: Any, work: Any, part: Any) -> None:
+def set_patterns_of_inputs(batches: Any, work: Any, part: Any) -> None:
     """Set the patterns of the inputs, this thread its panels of them."""
     panels = (batches.inputs + ROWS - 1) // ROWS
     for panel in range(part.thread, panels, part.threads):
@@ -469,7 +440,7 @@ def _set_patterns_of_inputs(batches: Any, work: Any, part: Any) -> None:
 
 
 @compiled_part
-def _multiply_reals(
+def multiply_reals(
     weights: Any, p: int, work: Any, x: int, first: int, batch: int, out: int
 ) -> None:
     """Add the product of a panel with the numbers x, from panel `first` of them on."""
@@ -499,7 +470,7 @@ def _multiply_labels(weights: Any, p: int, work: Any, batch: int) -> None:
 
 
 @compiled_part
-def _learn_reals(
+def learn_reals(
     network: Any, protocol: Any, work: Any, part: Any, batch: int, learn_j: int, learn_in: int
 ) -> None:
     """Let this thread's panels of J, W_in and W_back learn at once, for any numbers."""
@@ -522,7 +493,11 @@ def _learn_reals(
                         other = _sum_over_samples(work, work.s, p, work.g, here, batch)
                         total = times(add(total, other), _HALF)
                     now = add_times(load(matrix, ROWS * j), total, real(weights.rates, j))
-                    store(matrix, ROWS * j, times(now, real(numbers, DECAY)))
+                    now = times(now, real(numbers, DECAY))
+                    if weights.present != 0:
+                        present = weights.present + 4 * ROWS * weights.columns * p
+                        now = multiply(now, load(present, ROWS * j))
+                    store(matrix, ROWS * j, now)
                 for i in range(min(ROWS, protocol.n - panel * ROWS)):
                     set_real(matrix, ROWS * (panel * ROWS + i) + i, np.float32(0))
             for kind in range(1, 3):
@@ -560,7 +535,59 @@ def _sum_over_samples(work: Any, post: int, p: int, pre: int, here: int, batch: 
 
 
 @compiled_part
-def _sweep(network: Any, protocol: Any, work: Any, part: Any, batch: int, meeting: int) -> int:
+def _updated(protocol: Any, keys: int, sweep: int, layer: int, panel: int, b: int) -> Any:
+    """Return which neurons of a panel of a sample a masked sweep updates."""
+    first = layer * protocol.n + ROWS * panel
+    return chosen(whole(keys, 2 * b), whole(keys, 2 * b + 1), sweep, first, protocol.limit)
+
+
+@compiled_part
+def leave_out(
+    network: Any, protocol: Any, work: Any, part: Any, batch: int, meeting: int, keys: int
+) -> int:
+    """Set neurons that the first sweep leaves out to 0, after the product of all."""
+    layers, panels = protocol.layers, protocol.panels
+    meeting = meet(work, part, meeting)
+    for b in range(part.first_sample, part.last_sample):
+        for layer in range(layers):
+            count, origin = flag(0), ROWS * panels * (b * layers + layer)
+            for panel in range(panels):
+                here = work.lanes * (layer * panels + panel) + b
+                there = _updated(protocol, keys, flag(0), layer, panel, b)
+                there |= unused_rows(panel, protocol.n)
+                set_word(work.there, here, there)
+                left = there ^ _ALL
+                while left != 0:
+                    i = lowest_bit(left)
+                    left &= left - 1
+                    set_whole(work.flips, origin + count, ROWS * panel + i)
+                    set_real(work.changes, origin + count, -real(work.s, ROWS * here + i))
+                    count += 1
+                store(work.s, ROWS * here, spins_of(word(work.words, here), there))
+            set_whole(work.counts, b * layers + layer, count)
+    meeting = meet(work, part, meeting)
+    for layer in range(layers):
+        for panel in range(part.first, part.last):
+            for b in range(batch):
+                _add_flips(network.j, protocol, work, layer, panel, b)
+    return meeting
+
+
+@compiled_part
+def all_signs(protocol: Any, work: Any, batch: int) -> Any:
+    """Return 1 if no neuron of the batch is 0, or 0."""
+    there = flag(_ALL)
+    if protocol.limit:
+        for p in range(protocol.layers * protocol.panels):
+            for b in range(batch):
+                there &= word(work.there, work.lanes * p + b)
+    return flag(there == _ALL)
+
+
+@compiled_part
+def sweep_on(
+    network: Any, protocol: Any, work: Any, part: Any, batch: int, meeting: int, keys: int
+) -> int:
     """Go through the phases after the first sweep; return the number of the next meeting."""
     layers, groups = protocol.layers, protocol.layers if protocol.sequential else 1
     for sweep in range(1, protocol.sweeps):
@@ -587,16 +614,17 @@ def _sweep(network: Any, protocol: Any, work: Any, part: Any, batch: int, meetin
                 total = flag(0) if group == 0 else whole(now, b)
                 skipped = not changed and whole(last, b) == 0
                 for layer in range(start, stop):
-                    count = flag(0) if skipped else list_flips(protocol, work, layer, b)
-                    set_whole(work.counts, b * layers + layer, count)
-                    total += count
+                    if skipped:
+                        set_whole(work.counts, b * layers + layer, flag(0))
+                    else:
+                        total += _list_flips(protocol, work, layer, b, keys, sweep)
                 set_whole(now, b, total)
             meeting = meet(work, part, meeting)
             for layer in range(start, stop):
                 for panel in range(part.first, part.last):
                     for b in range(batch):
                         if whole(work.counts, b * layers + layer) != 0:
-                            add_flips(network.j, protocol, work, layer, panel, b)
+                            _add_flips(network.j, protocol, work, layer, panel, b)
     return meeting
 
 
@@ -645,29 +673,43 @@ def _want(
 
 
 @compiled_part
-def list_flips(protocol: Any, work: Any, layer: int, b: int) -> Any:
-    """Let the neurons of a layer that disagree with their field flip; return how many."""
-    count, panels = flag(0), protocol.panels
+def _list_flips(protocol: Any, work: Any, layer: int, b: int, keys: int, sweep: int) -> Any:
+    """Let the neurons of a layer that disagree with their field flip, if the mask has them.
+
+    Returns in how many panels neurons disagree, mask or no mask.
+    """
+    count, against, panels = flag(0), flag(0), protocol.panels
     origin = ROWS * panels * (b * protocol.layers + layer)
     for panel in range(panels):
         here = work.lanes * (layer * panels + panel) + b
-        wanted = word(work.wanted, here)
-        change = wanted ^ word(work.words, here)
+        wanted, before = word(work.wanted, here), word(work.words, here)
+        change, there = wanted ^ before, flag(_ALL)
+        if protocol.limit:
+            there = word(work.there, here)
+            change |= there ^ _ALL
         if change != 0:
+            against += 1
+            after = there
+            if protocol.limit:
+                change &= _updated(protocol, keys, sweep, layer, panel, b)
+                wanted = before ^ (wanted ^ before) & change
+                after = there | change
+                set_word(work.there, here, after)
             set_word(work.words, here, wanted)
-            store(work.s, ROWS * here, signs_of(wanted))
+            store(work.s, ROWS * here, spins_of(wanted, after))
             while change != 0:
                 i = lowest_bit(change)
                 change &= change - 1
                 set_whole(work.flips, origin + count, ROWS * panel + i)
                 now = real(work.s, ROWS * here + i)
-                set_real(work.changes, origin + count, now + now)
+                set_real(work.changes, origin + count, now + now if there >> i & 1 else now)
                 count += 1
-    return count
+    set_whole(work.counts, b * protocol.layers + layer, count)
+    return against
 
 
 @compiled_part
-def add_flips(weights: Any, protocol: Any, work: Any, layer: int, panel: int, b: int) -> None:
+def _add_flips(weights: Any, protocol: Any, work: Any, layer: int, panel: int, b: int) -> None:
     """Correct the product of a panel by the flips of a sample."""
     p = layer * protocol.panels + panel
     matrix, place = weights.panels + 4 * ROWS * weights.columns * p, place_of(work, p, b)
@@ -688,7 +730,7 @@ def add_flips(weights: Any, protocol: Any, work: Any, layer: int, panel: int, b:
 
 
 @compiled_part
-def _judge(protocol: Any, work: Any, part: Any, batch: int) -> None:
+def judge(protocol: Any, work: Any, part: Any, batch: int) -> None:
     """Set the gates g = s w(margin) of this thread's panels, and codes and patterns of s*."""
     size = 4 * ROWS * work.lanes * protocol.layers * protocol.panels
     numbers, panels = protocol.numbers, protocol.panels
@@ -723,27 +765,27 @@ def _judge(protocol: Any, work: Any, part: Any, batch: int) -> None:
 
 
 @compiled_part
-def _learn_readout(
-    batches: Any, start: int, network: Any, protocol: Any, work: Any, part: Any
+def learn_readout(
+    batches: Any, start: int, network: Any, protocol: Any, work: Any, part: Any, by_tables: int
 ) -> None:
-    """Let W_out learn: outputs y_c o_c <= kappa_out."""
+    """Let W_out learn: outputs y_c o_c <= kappa_out; by tables if all states are signs."""
     batch, weights, no, yes = batches.batch, network.out, flag(0), flag(1)
     kappa, decay = real(protocol.numbers, KAPPA + 3), real(protocol.numbers, DECAY + 3)
     learnt, signs = Post(work.gates, work.patterns), Pre(work.codes, work.s, work.outputs)
     for p in range((batches.outputs + ROWS - 1) // ROWS):
         clear(work, work.outputs, p, batch)
-        if batch >= LEAST:
+        if by_tables:
             task = Pass(p, no, no, yes, no - 1, no, batch, no)
             learn_and_multiply(task, weights, work, part, learnt, decay, signs)
         else:
-            _multiply_reals(weights, p, work, work.s, no, batch, work.outputs)
+            multiply_reals(weights, p, work, work.s, no, batch, work.outputs)
         for b in range(batch):
             place = place_of(work, p, b)
             for i in range(min(ROWS, batches.outputs - ROWS * p)):
                 y = real(batches.signs, (start + b) * batches.outputs + ROWS * p + i)
                 weak = y * real(work.outputs, place + i) <= kappa
                 set_real(work.gates, place + i, y if weak else np.float32(0))
-        if batch >= LEAST:
+        if by_tables:
             task = Pass(p, no, yes, no, no - 1, no, batch, no)
             learn_and_multiply(task, weights, work, part, learnt, decay, signs)
         else:

@@ -11,10 +11,10 @@ batch of 16 costs four additions instead of 16. Sums of the perceptron rule are 
 rounding. Between the products only what flips is added up, as in :mod:`rmsim.learning.phases`.
 
 Results are those of the general route (:mod:`rmsim.learning.protocol`) up to the rounding of sums
-that are taken in another order. The route serves dense couplings in float32 if every sweep updates
-all neurons (:func:`has_tables`): with p < 1 a state may be 0, which is no sign. Inputs that are not
-+-1 and labels take ordinary products, as do J of the rules sym1 and sym2, and batches of one to
-four.
+that are taken in another order. The route serves dense couplings in float32 (:func:`has_tables`).
+Inputs that are not +-1 and labels take ordinary products, as do J of the rules sym1 and sym2,
+batches of one to four, and those after which a neuron is still 0: with p < 1 it may never have been
+updated, and 0 is no sign. Masks are those of the general route, bit for bit.
 
 Rows are stored in panels of 32, ``panel[column, row]``: the rows of a panel are one vector
 (:mod:`rmsim.compiled_vectors`). The loops are in :mod:`rmsim.learning.sign_table_loops`.
@@ -30,13 +30,32 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from rmsim.compiled_loops import shares, thread_count
-from rmsim.compiled_vectors import ROWS
+from rmsim.compiled_loops import compiled, shares, thread_count
+from rmsim.compiled_vectors import ROWS, whole
 from rmsim.couplings.rows import rows_of_entries
+from rmsim.dynamics.sweeps import mask_keys, mask_threshold
 from rmsim.learning.parameters import Parameters
-from rmsim.learning.phases import label_code
+from rmsim.learning.phases import LEARNING, label_code
 from rmsim.learning.plasticity import label_signs, ordered_batches
-from rmsim.learning.sign_table_loops import GROUP, GROUPS, learn_batches
+from rmsim.learning.sign_table_loops import (
+    GROUP,
+    GROUPS,
+    LEAST,
+    all_signs,
+    enter,
+    flag,
+    judge,
+    learn_and_multiply_j,
+    learn_inputs,
+    learn_readout,
+    learn_reals,
+    leave_out,
+    meet,
+    multiply_reals,
+    set_patterns_of_inputs,
+    sweep_on,
+    take,
+)
 from rmsim.learning.state import Projection, State
 
 #: Samples of a batch are filled up to multiples of this.
@@ -52,7 +71,6 @@ def has_tables(parameters: Parameters, state: State) -> bool:
         state.couplings.compressed() is None
         and state.device.type == "cpu"
         and state.dtype == torch.float32
-        and parameters.phases.p == 1
     )
 
 
@@ -78,6 +96,7 @@ class TableLearner:
         read[:, :, :n] = state.w_out.numpy().reshape(-1, layers, n)
         self.out = to_panels(read.reshape(1, len(read), layers * self.panels * ROWS))
         self._memory: dict[tuple[int, int], _Memory] = {}
+        self._step = state.step
 
     def learn(self, x: torch.Tensor, y: torch.Tensor, order: torch.Tensor) -> None:
         """Learn the samples `order` of `x` and `y` in batches; a last one may be smaller."""
@@ -120,6 +139,7 @@ class TableLearner:
         state = self.state
         signals = (x, label_code(self.parameters, state, y), label_signs(state, y))
         samples = [np.ascontiguousarray(signal.numpy(), np.float32) for signal in signals]
+        keys = self._keys(len(x) // batch, batch)
         threads = min(thread_count(self.j.size, _GRAIN), self.panels, batch)
         if (batch, threads) not in self._memory:  # threads have tables of their own
             self._memory[batch, threads] = self._allocated(batch, threads)
@@ -127,7 +147,7 @@ class TableLearner:
         memory.meetings[:] = 0
         self._last = (memory.s, batch)
         panels, rows = shares(self.panels, threads), shares(batch, threads)
-        shapes = (len(x), *(array.shape[1] for array in samples), batch)
+        shapes = (len(x), *(array.shape[1] for array in samples), batch, address(keys))
         batches = Batches(*(address(array) for array in samples), *shapes)
         given: tuple[Any, ...] = (batches, memory.network, memory.protocol, memory.work)
         parts = [
@@ -141,6 +161,14 @@ class TableLearner:
         learn_batches(*parts[0])
         for other in others:
             other.join()
+
+    def _keys(self, batches: int, batch: int) -> Any:
+        """Return the keys of the masks of the next batches, (samples, 2)."""
+        numbers = range(self._step + 1, self._step + 1 + batches)
+        self._step += batches
+        if self.parameters.phases.p == 1:
+            return np.zeros((1, 2), np.int64)
+        return mask_keys(self.state.seed, numbers, batch, LEARNING).view(-1, 2).numpy()
 
     def _allocated(self, batch: int, threads: int) -> _Memory:
         """Return what the compiled loops need for batches of this size."""
@@ -156,6 +184,7 @@ class TableLearner:
             "g": aligned((3 * panels * tile,)),
             "words": np.zeros(size, np.uint32),
             "wanted": np.zeros(size, np.uint32),
+            "there": np.zeros(size, np.uint32),
             "codes": np.zeros(size * GROUPS, np.uint8),
             "patterns": np.zeros(panels * quads * ROWS, np.uint8),
             "inputs": aligned((columns * tile,)),
@@ -244,9 +273,62 @@ class TableLearner:
             int(phases.update == "sequential"),
             int(rule.kind == "perceptron"),
             ("asym", "sym0", "sym1", "sym2").index(couplings.symmetry) - 1,
+            mask_threshold(phases.p) if phases.p < 1 else 0,
             *(address(array) for array in arrays),
         )
         return protocol, arrays
+
+
+@compiled
+def learn_batches(batches: Any, network: Any, protocol: Any, work: Any, part: Any) -> None:
+    """Learn all samples in batches, this thread its part of each.
+
+    Parameters
+    ----------
+    batches, network, protocol, work, part
+        A whole number of batches, the weights, which are replaced, the sweeps and the rule, memory
+        that the threads share, and what this thread does.
+    """
+    # Numbers that numba knows would make it build code of its own for each: so none is a constant.
+    meeting, batch, no, yes = flag(0), batches.batch, flag(0), flag(1)
+    tables = flag(batch >= LEAST)
+    learns_j, learns_in = whole(protocol.learns, 0), whole(protocol.learns, 1)
+    later_j = learns_j & tables & flag(protocol.symmetry <= 0)
+    waiting_j, waiting_in = no, no
+    for start in range(0, batches.samples, batch):
+        meeting = meet(work, part, meeting)  # all have learnt the batch before
+        spins = take(batches, start, work, part)
+        meeting = meet(work, part, meeting)
+        keys = batches.keys + 16 * start
+        enter(network, protocol, work, part, batch, spins & tables, waiting_in, keys)
+        meeting = meet(work, part, meeting)
+        learn_and_multiply_j(network, protocol, work, part, batch, waiting_j, tables)
+        if tables == 0:
+            for panel in range(part.first, part.last):
+                for layer in range(protocol.layers):
+                    first = layer * protocol.panels
+                    p = first + panel
+                    multiply_reals(network.j, p, work, work.s, first, batch, work.product)
+        if protocol.limit:
+            meeting = leave_out(network, protocol, work, part, batch, meeting, keys)
+        meeting = sweep_on(network, protocol, work, part, batch, meeting, keys)
+        signs = tables & all_signs(protocol, work, batch)
+        judge(protocol, work, part, batch)
+        waiting_j, waiting_in = later_j & signs, learns_in & spins & tables
+        if waiting_in:
+            set_patterns_of_inputs(batches, work, part)
+        meeting = meet(work, part, meeting)
+        at_once_j, at_once_in = learns_j & (yes - waiting_j), learns_in & (yes - waiting_in)
+        learn_reals(network, protocol, work, part, batch, at_once_j, at_once_in)
+        if part.thread == 0 and whole(protocol.learns, 3) != 0:
+            learn_readout(batches, start, network, protocol, work, part, signs)
+    if waiting_j:
+        learn_and_multiply_j(network, protocol, work, part, batch, yes, no)
+    if waiting_in:
+        for panel in range(part.first, part.last):
+            for layer in range(protocol.layers):
+                p = layer * protocol.panels + panel
+                learn_inputs(network, protocol, work, part, p, batch, yes, no)
 
 
 # Weights, protocol and memory as the compiled loops take them.
@@ -293,6 +375,8 @@ class TableProtocol(NamedTuple):
         Whether layers are updated one after the other; the rule, otherwise the smooth one.
     symmetry : int
         1 for sym1, 2 for sym2, smaller otherwise.
+    limit : int
+        Hashes below it are those of neurons that a masked sweep updates; 0 if each updates all.
     numbers, learns, seeing : int
         Addresses: of the numbers; of whether J, W_in, W_back, W_out learn, int64; of which neurons
         see the input, and of which see the label.
@@ -307,6 +391,7 @@ class TableProtocol(NamedTuple):
     sequential: int
     perceptron: int
     symmetry: int
+    limit: int
     numbers: int
     learns: int
     seeing: int
@@ -317,9 +402,10 @@ class Work(NamedTuple):
 
     Of each neuron and sample: `s`; the `product` J s; the fields of input and `label`; the gates
     `g` of J, W_in and W_back, one after the other. Bit i of a word is set where s = +1: `words` of
-    the state, `wanted` of its field. The `codes` of a sample have three bits for each four neurons,
-    set where the others differ from the first; the `patterns` of a neuron have one bit for each of
-    four samples, set where s = +1. `inputs` are by panels of 32 inputs, `labels` by sample.
+    the state, `wanted` of its field; in `there`, where s is not 0, if sweeps are masked. The
+    `codes` of a sample have three bits for each four neurons, set where the others differ from the
+    first; the `patterns` of a neuron have one bit for each of four samples, set where s = +1.
+    `inputs` are by panels of 32 inputs, `labels` by sample.
 
     `flips` and `changes` are lists of columns and of 2 s for each sample and layer, `counts` their
     lengths, `moved` the flips of each sample in this sweep and in the one before. `tables` are of
@@ -335,6 +421,7 @@ class Work(NamedTuple):
     g: int
     words: int
     wanted: int
+    there: int
     codes: int
     patterns: int
     inputs: int
@@ -353,7 +440,7 @@ class Work(NamedTuple):
 
 
 class Batches(NamedTuple):
-    """Samples in batches: addresses of inputs, label codes and signs, and how many there are."""
+    """Samples in batches: addresses of inputs, label codes, signs and keys; how many there are."""
 
     x: int
     code: int
@@ -363,6 +450,7 @@ class Batches(NamedTuple):
     classes: int
     outputs: int
     batch: int
+    keys: int
 
 
 class Part(NamedTuple):

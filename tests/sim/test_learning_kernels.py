@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from rmsim.couplings import DenseChain
+from rmsim.dynamics.sweeps import fill_mask, mask_keys
 from rmsim.learning import State, Wiring, batch_step, infer, initialise, train_epoch
 from rmsim.learning.phases import Flips, by_columns
 from rmsim.learning.plasticity import has_inference_kernel, has_kernel, recurrent_rows
@@ -265,6 +266,18 @@ TABLES: dict[str, dict[str, Any]] = {
     "identity": {"n": D, "input_kind": "identity", "lambda_x": 0.5, "eta_in": 0.0},
     "other fields tested": {**CHAIN, "test_labels": True, "test_jd": False, "test_right": False},
     "input not tested": {"test_input": False, "kappa_in": 0.7},
+    "masked": {"p": 0.85},
+    "half masked": {"p": 0.5, "n": 101},
+    "masked chain": {**CHAIN, "p": 0.85, "input_to": "all", "output_from": "all"},
+    "masked first to last": {**CHAIN, "p": 0.7},
+    "masked layer after layer": {**CHAIN, "p": 0.6, "update": "sequential"},
+    "masked until converged": {**CHAIN, **LITERAL, "p": 0.85},
+    "masked approximate": {"p": 0.6, "scheme": "approximate", "decay_j": 0.5},
+    "masked sym2": {"p": 0.4, "symmetry": "sym2"},
+    "masked smooth": {"p": 0.6, "rule": "tanh", "eta_back": 0.1, "batch": 5},
+    "masked batch of 37": {"p": 0.3, "batch": 37},
+    "masked batch of one": {"p": 0.5, "batch": 1},
+    "masked without warm-up": {"p": 0.5, "warmup": 0, "free": 2, "decay_out": 0.2},
 }
 
 
@@ -289,26 +302,43 @@ def test_tables(name: str) -> None:
 
 def least_field(parameters: Any, state: State, x: torch.Tensor, y: torch.Tensor) -> float:
     """How far the nearest field of a batch is from its threshold, in float64, over all sweeps."""
+    couplings, phases = parameters.couplings, parameters.phases
+    layers, n = couplings.shape
     j, w_in, w_back, w_out = (
         matrix.double()
-        for matrix in (state.dense_j()[0], state.w_in.values, state.w_back.values, state.w_out)
+        for matrix in (state.dense_j(), state.w_in.values, state.w_back.values, state.w_out)
     )
     code = torch.full((len(x), C), parameters.w_back.label_other).double()
     code.scatter_(1, y.unsqueeze(1), parameters.w_back.label_true)
-    field, label = x.double() @ w_in.T, code @ w_back.T
+    field, label = (
+        (given @ weights.T).view(-1, layers, n)
+        for given, weights in ((x.double(), w_in), (code, w_back))
+    )
     s, least = torch.zeros_like(field), torch.inf
-    phases = parameters.phases
+    mask = torch.ones(field.shape, dtype=torch.bool)
+    keys = mask_keys(state.seed, range(state.step + 1, state.step + 2), len(x))
+
+    def internal() -> torch.Tensor:
+        h = torch.einsum("lij,blj->bli", j, s) + couplings.jd * s
+        h[:, 1:] += couplings.lam_left * s[:, :-1]
+        h[:, :-1] += couplings.lam_right * s[:, 1:]
+        return h
+
+    sweep = 0
     for count, external in (
         (phases.warmup, field),
         (phases.clamped, field + label),
         (phases.free, field),
     ):
         for _ in range(count):
-            h = s @ j.T + parameters.couplings.jd * s + external
+            h = internal() + external
             least = min(least, float(h.abs().min()))
-            s = torch.where(h >= 0, 1.0, -1.0).double()
-    margin = s * (s @ j.T + parameters.couplings.jd * s + field)
-    outputs = (2 * torch.nn.functional.one_hot(y, C) - 1) * (s @ w_out.T)
+            if phases.p < 1:
+                fill_mask(keys, sweep, phases.p, mask.unsqueeze(0))
+            s = torch.where(mask, torch.where(h >= 0, 1.0, -1.0).double(), s)
+            sweep += 1
+    margin = s * (internal() + field)
+    outputs = (2 * torch.nn.functional.one_hot(y, C) - 1) * (s.flatten(1) @ w_out.T)
     for values, kappa in (
         (margin, parameters.j.kappa),
         (margin, parameters.w_in.kappa),
@@ -320,21 +350,39 @@ def least_field(parameters: Any, state: State, x: torch.Tensor, y: torch.Tensor)
 
 def rounding_bound(state: State, x: torch.Tensor) -> float:
     """Bound of the rounding of a field in float32, whatever the order of its terms."""
-    terms = state.couplings.n + state.inputs + state.classes + 3
+    terms = state.couplings.n + state.inputs + state.classes + 5
     sizes = [
-        state.dense_j()[0].abs().sum(1),
+        state.dense_j().abs().sum(2).flatten(),
         state.w_in.values.abs() @ x.float().abs().max(0).values,
         2 * state.w_back.values.abs().sum(1),
     ]
-    largest = max(float(sum(sizes).max()) + 1, float(state.w_out.abs().sum(1).max()))
+    fixed = state.couplings.jd + sum(map(abs, state.couplings.homologous.values()))
+    largest = max(float(sum(sizes).max()) + fixed, float(state.w_out.abs().sum(1).max()))
     # both routes round, flips repeat a part of the sum, and weights are rounded in every batch
     return 4 * terms * 2.0**-24 * largest
 
 
-def test_states_of_tables_are_equal_until_a_field_is_within_rounding_of_zero() -> None:
-    compared = 0
-    for seed in range(6):
-        parameters = dense_recipe(64, classes=C)
+PAIR: dict[str, Any] = {
+    "n": 32,
+    "layers": 2,
+    "lam_left": 0.6,
+    "lam_right": 0.6,
+    "jd": 0.2,
+    "p": 0.85,
+}
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [{}, {"p": 0.85}, {"p": 0.4}, {**PAIR, "input_to": "all", "label_to": "all"}],
+    ids=["all", "masked", "often masked", "masked pair"],
+)
+def test_states_of_tables_are_equal_until_a_field_is_within_rounding_of_zero(
+    choices: dict[str, Any],
+) -> None:
+    compared, zeros = 0, 0
+    for seed in range(16):
+        parameters = dense_recipe(**{"n": 64, "classes": C, "output_from": "all", **choices})
         state = initialise(parameters, D, C, seed)
         learner = TableLearner(parameters, state.copy())
         inputs, labels = task(160, D, C)
@@ -347,13 +395,36 @@ def test_states_of_tables_are_equal_until_a_field_is_within_rounding_of_zero() -
             state, ends = batch_step(parameters, state, x, y)
             assert torch.equal(learner.last_states(), ends.s_star)
             compared += 1
+            zeros += int((ends.s_star == 0).sum())
     assert compared >= 6
+    assert (zeros > 0) == (choices.get("p") == 0.4)
 
 
-def test_threads_do_not_change_what_tables_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_masks_of_tables_go_on_from_part_to_part_and_from_epoch_to_epoch() -> None:
+    """The masks of a batch are those of its number, whichever call it is learnt in."""
+    parameters = dense_recipe(50, classes=C, p=0.7)
+    inputs, labels = task(80, D, C)
+    state = initialise(parameters, D, C, seed=1)
+    alone = TableLearner(parameters, state.copy())
+    for part in torch.arange(80).split(32):
+        alone.learn(inputs, labels, part)
+    whole = train_epoch(parameters, state, inputs, labels)
+    assert torch.equal(alone.finish().j, whole.j)
+    again, slow = (
+        train_epoch(parameters, whole, inputs, labels, compiled=compiled)
+        for compiled in (True, False)
+    )
+    assert_close(again, slow)
+    assert not torch.equal(
+        again.j, train_epoch(parameters, replace(whole, step=0), inputs, labels).j
+    )
+
+
+@pytest.mark.parametrize("p", [1, 0.8])
+def test_threads_do_not_change_what_tables_learn(monkeypatch: pytest.MonkeyPatch, p: float) -> None:
     """To the bit: every sum is one thread's."""
     monkeypatch.setattr("rmsim.learning.sign_tables._GRAIN", 1)
-    parameters = dense_recipe(100, classes=C, **CHAIN)
+    parameters = dense_recipe(100, classes=C, p=p, **CHAIN)
     state = initialise(parameters, D, C, seed=3)
     inputs, labels = task(96, D, C)
     threads = torch.get_num_threads()
@@ -374,9 +445,6 @@ def test_threads_do_not_change_what_tables_learn(monkeypatch: pytest.MonkeyPatch
             assert torch.equal(value, other.tensors()[name]), name
 
 
-def test_masked_sweeps_take_the_general_route() -> None:
-    """A neuron that was never updated is 0, which has no sign."""
-    parameters = dense_recipe(50, classes=C, p=0.7)
-    assert not has_tables(parameters, initialise(parameters, D, C, seed=1))
+def test_float64_takes_the_route_by_flips() -> None:
     double = dense_recipe(50, classes=C)
     assert not has_tables(double, initialise(double, D, C, seed=1, dtype=torch.float64))
