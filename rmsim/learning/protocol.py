@@ -430,10 +430,10 @@ def _compiled_learner(parameters: Parameters, state: State, classes: bool) -> _L
     """Return a compiled route of the CPU, if one applies; labels may be `classes`, or codes."""
     if state.device.type != "cpu":
         return None
-    if classes and has_kernel(parameters, state):
-        return RowLearner(parameters, state.copy())
     if has_tables(parameters, state):
         return TableLearner(parameters, state.copy())
+    if classes and has_kernel(parameters, state):
+        return RowLearner(parameters, state.copy())
     return _FlipLearner(parameters, state.copy())
 
 
