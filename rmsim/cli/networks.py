@@ -541,6 +541,7 @@ def local_entropy_command(
         demand_drawn,
         plot_neighbourhood,
         survey_neighbourhood,
+        survey_seconds,
         theory_to_draw,
     )
     from rmsim.tensors import checked_seed, choose_device
@@ -561,12 +562,14 @@ def local_entropy_command(
     if against_theory:
         demand_drawn(network)
     number, place = checked_seed(seed), choose_device(device)
-    with counting("fields", len(fields), transient=True) as progress:
+    most = checks.integer("neighbours", neighbours, 1)
+    expected = survey_seconds(network, len(fields), most) if place.type == "cpu" else None
+    with counting("fields", len(fields), expected=expected, transient=True) as progress:
         surroundings = survey_neighbourhood(
             network,
             around or reference or ("planted" if couplings is None else "dynamics"),
             gammas=fields,
-            most=checks.integer("neighbours", neighbours, 1),
+            most=most,
             seed=number,
             device=place,
             progress=progress,
@@ -677,7 +680,7 @@ def neighbours_command(
     import time
 
     from rmsim.enumeration.exhaustive import draw_couplings
-    from rmsim.search.neighbours import count_neighbours
+    from rmsim.search.neighbours import count_neighbours, neighbour_seconds
     from rmsim.studies.neighbourhood import neighbour_counts, states_of
     from rmsim.tensors import checked_seed
     from rmtheory.runtime.progress import counting
@@ -688,7 +691,8 @@ def neighbours_command(
     reach = checks.integer("most", most, 1, network.n * network.layers)
     spins = states_of(network, "states", _given_states(states))
     J = draw_couplings(network, number, 0)
-    with counting("distances", reach, transient=True) as progress:
+    expected = neighbour_seconds(network.n * network.layers, reach)
+    with counting("distances", reach, expected=expected, transient=True) as progress:
         neighbours = count_neighbours(J, spins[0], network, reach, seed=number, progress=progress)
     document = {
         "parameters": network.parameters(),

@@ -14,7 +14,7 @@ import torch
 from rmsim.couplings.chains import DenseChain, draw_dense
 from rmsim.dynamics.sweeps import check_margins
 from rmsim.network import Network
-from rmsim.search.neighbours import Neighbours, count_neighbours
+from rmsim.search.neighbours import Neighbours, count_neighbours, neighbour_seconds
 from rmsim.search.tap_entropy import (
     GAMMAS,
     SOURCES,
@@ -257,6 +257,23 @@ def survey_neighbourhood(
     counts = count_neighbours(J, state.numpy(), network, reach, seed=number)
     curve = local_entropy_around(drawn, state, gammas, progress=progress)
     return Neighbourhood(network, source, state, float(margin), counts, curve)
+
+
+#: Seconds per field of a scan, and per field and coupling, measured on one core.
+_FIELD, _FIELD_COUPLING = 0.018, 3e-8
+
+
+def survey_seconds(network: Network, fields: int, most: int) -> float:
+    """Return about how many CPU-seconds :func:`survey_neighbourhood` takes after its search.
+
+    Examples
+    --------
+    >>> import rmsim as rs
+    >>> 0.5 < survey_seconds(rs.Network(400, rs.Chain(1, jd=0.8)), 61, 2) < 5
+    True
+    """
+    scan = fields * (_FIELD + _FIELD_COUPLING * network.layers * network.n**2)
+    return scan + neighbour_seconds(network.n * network.layers, most)
 
 
 def plot_neighbourhood(

@@ -31,6 +31,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from statistics import median
 from typing import Any, Protocol
 
 from rmsim.sweep.definition import (
@@ -126,6 +127,9 @@ Answers = Iterator[tuple[int, Answer]]
 #: Seconds from which the time of a run is estimated before it starts.
 _WORTH_SAYING = 2.0
 
+#: Seconds that a new process takes on a free machine until it computes, most of them for torch.
+_START = 2.5
+
 #: Takes a sentence that the user should see.
 Note = Callable[[str], None]
 
@@ -143,6 +147,9 @@ class Backend(Protocol):
 
     def at_once(self, tasks: Sequence[Task]) -> int | None:
         """Return how many of the tasks are computed at a time; None if that is not known."""
+
+    def seconds_to_start(self) -> float:
+        """Return how long it takes until the first task is begun."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +176,10 @@ class Serial:
     def at_once(self, tasks: Sequence[Task]) -> int:
         """One."""
         return 1
+
+    def seconds_to_start(self) -> float:
+        """None: it is this process."""
+        return 0.0
 
 
 @dataclass(frozen=True)
@@ -225,6 +236,10 @@ class Local:
         """Processes, or threads of networks that learn side by side, no more than tasks."""
         gpus = len(environments_of(placed(tasks, self.device)))
         return min(self._jobs(gpus), len(tasks))
+
+    def seconds_to_start(self) -> float:
+        """Those of processes that start side by side."""
+        return _START
 
 
 #: Points that a GPU computes together, if the computation can.
@@ -394,7 +409,7 @@ def _run(
 ) -> SweepReport:
     """Compute what is missing of `sweep` in a directory that is its own."""
     start, identity, tasks = time.perf_counter(), sweep.identity(), sweep.tasks()
-    missing, damaged, spent = _missing(results, identity, tasks)
+    missing, damaged, rates = _missing(results, sweep, identity, tasks)
     for message in damaged:
         note(f"{message}; the point is computed again")
     if sweep.cost is not None:
@@ -409,12 +424,14 @@ def _run(
             done = kept + computed + len(failures)
             progress(SweepProgress(done, len(tasks), 1.0 - left / work))
 
-    expected = _expected(sweep, tasks, missing, spent)
-    if expected >= _WORTH_SAYING:
+    expected = _expected(sweep, missing, rates)
+    if expected is not None:
         at_once = backend.at_once(missing)
         where = "of CPU time" if at_once is None else "on a free machine"
-        seconds = duration(expected / (at_once or 1))
-        note(f"{counted(len(missing), 'point')} to compute, about {seconds} {where}")
+        seconds = expected / (at_once or 1) + backend.seconds_to_start()
+        if seconds >= _WORTH_SAYING:
+            points = counted(len(missing), "point")
+            note(f"{points} to compute, about {duration(seconds)} {where}")
     report_progress()
     if missing:
         with backend.answers(missing, note) as answers:
@@ -443,31 +460,35 @@ def _run(
     )
 
 
-def _expected(sweep: Sweep, tasks: Sequence[Task], missing: Sequence[Task], spent: float) -> float:
-    """Return the CPU-seconds of the points that are missing; 0 if nothing is known of them.
+def _expected(sweep: Sweep, missing: Sequence[Task], rates: Sequence[float]) -> float | None:
+    """Return the CPU-seconds of the points that are missing; None if nothing is known of them.
 
-    `spent` are those of the points that are stored, whose work is known as well.
+    `rates` are the seconds per unit of work of the points that are stored. Their median leaves out
+    those that were the first of a process and have its start in their time.
     """
-    left = sum(sweep.cost_of(task.point) for task in missing)
-    stored = sum(sweep.cost_of(task.point) for task in tasks) - left
-    unit = spent / stored if spent > 0 and stored > 0 else sweep.unit
-    return 0.0 if unit is None else unit * left
+    unit = median(rates) if rates else sweep.unit
+    if unit is None or not missing:
+        return None
+    return unit * sum(sweep.cost_of(task.point) for task in missing)
 
 
 def _missing(
-    results: Directory, identity: dict[str, Any], tasks: list[Task]
-) -> tuple[list[Task], list[str], float]:
-    """Return the tasks to be done, what is wrong with files, CPU-seconds of the other tasks."""
-    missing, damaged, spent = [], [], 0.0
+    results: Directory, sweep: Sweep, identity: dict[str, Any], tasks: list[Task]
+) -> tuple[list[Task], list[str], list[float]]:
+    """Return the tasks to be done, what is wrong with files, seconds per work of the others."""
+    missing, damaged, rates = [], [], []
     for task in tasks:
         try:
-            spent += float(results.load(task.key, identity).provenance["cpu_time"])
+            spent = float(results.load(task.key, identity).provenance["cpu_time"])
         except FileNotFoundError:
             missing.append(task)
         except UnreadableDataError as problem:
             missing.append(task)
             damaged.append(str(problem))
-    return missing, damaged, spent
+        else:
+            if (work := sweep.cost_of(task.point)) > 0:
+                rates.append(spent / work)
+    return missing, damaged, rates
 
 
 def _say(sentence: str) -> None:
@@ -525,6 +546,10 @@ class Dask:
 
     def at_once(self, tasks: Sequence[Task]) -> None:
         """Not known: workers come and go."""
+
+    def seconds_to_start(self) -> float:
+        """None: the workers are there."""
+        return 0.0
 
     def check(self) -> None:
         """Refuse an address where no scheduler answers, before anything is computed.

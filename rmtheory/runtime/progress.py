@@ -129,7 +129,7 @@ def counting(
     expected : float, optional
         Seconds that it will take, if this is known before it starts.
     bar : int
-        Greatest width of the bar.
+        Greatest width of the bar; of a terminal of less than 80 columns, its share.
     transient : bool
         Whether the bar goes when all is done.
     """
@@ -147,15 +147,31 @@ def counting(
 
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(min(bar, max(console.width // 4, 5))),
+        BarColumn(_bar_width(bar, console.width)),
         TextColumn("{task.fields[text]}"),
         TextColumn("{task.fields[left]}", style="progress.remaining"),
     )
     with Bar(*columns, console=console, transient=transient) as progress:
-        show = _Bar(progress, label, total, expected)
+        show = _Bar(progress, label, total, expected, _bar_width(bar, console.width))
         if before is not None:
             show(before)
         yield show
+
+
+def _bar_width(bar: int, width: int) -> int:
+    return max(min(bar * min(width, 80) // 80, width // 4), 5)
+
+
+def _fitting(text: str, room: int) -> str:
+    """Return as many parts of a text, from the first on, as there is room for; one at least.
+
+    >>> _fitting("test 0.8512, q_dyn 0.997, 3807 samples/s", 30)
+    'test 0.8512, q_dyn 0.997'
+    """
+    parts = text.split(", ")
+    while len(parts) > 1 and len(", ".join(parts)) > room:
+        parts.pop()
+    return ", ".join(parts)
 
 
 def _share(done: int, total: int, share: float | None) -> float:
@@ -207,9 +223,11 @@ class _Display:
 class _Bar(_Display):
     """A bar on a terminal."""
 
-    def __init__(self, progress: Bar, label: str, total: int, expected: float | None) -> None:
+    def __init__(
+        self, progress: Bar, label: str, total: int, expected: float | None, width: int
+    ) -> None:
         super().__init__(label, total, expected)
-        self.progress = progress
+        self.progress, self.width = progress, width
 
     def _show(self, done: int, share: float, text: str, short: str, now: float) -> None:
         progress, shown = self.progress, short or text
@@ -217,6 +235,9 @@ class _Bar(_Display):
         parts = round(_PARTS * (share if shown else _share(done, self.total, None)))
         shown = shown or f"{done}/{self.total}"
         left = self.left(share, now) or (duration(now - self.begun) if share >= 1 else "")
+        # Label, bar, text and time left are three spaces apart from one another in all.
+        others = len(self.label) + self.width + len(left) + 3
+        shown = _fitting(shown, progress.console.width - others)
         if not progress.tasks:  # not before there is something to do
             progress.add_task(self.label, total=_PARTS, completed=parts, text=shown, left=left)
         else:

@@ -1,5 +1,7 @@
 """Progress where nobody watches: a few plain lines, none for what is quick."""
 
+import re
+
 import pytest
 import rich.progress  # noqa: F401  # before a test replaces the clock, which it takes along
 
@@ -117,3 +119,24 @@ def test_a_log_has_the_estimate_before_it_starts(capsys: pytest.CaptureFixture[s
     with progress.counting("work", 3, before=3, expected=500.0):
         pass
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("columns", "line"),
+    [
+        (80, "epoch 2/5 ━━━━╸━━━━━ test 0.8512, q_dyn 0.997, 3807 samples/s about 12 s"),
+        (40, "epoch 2/5 ━━╺━━ test 0.8512 about 12 s"),
+    ],
+)
+def test_a_bar_leaves_out_of_its_text_what_does_not_fit(
+    columns: int, line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": str(columns)}.items():
+        monkeypatch.setenv(name, value)
+    with progress.counting("train", 5, before=None, expected=12.0, bar=10) as advance:
+        text = "test 0.8512, q_dyn 0.997, 3807 samples/s"
+        advance(2, label="epoch 2/5", share=0.45, text=text)
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
+    lines = [one.strip() for one in shown.replace("\r", "\n").splitlines() if one.strip()]
+    assert set(lines) == {line}
+    assert len(line) <= columns

@@ -79,6 +79,28 @@ def test_progress_counts_distances_and_fields() -> None:
     assert near.curve.d.size
 
 
+def test_the_time_is_estimated_before_it_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the size of the network and the distance, of which other tests have the numbers."""
+    asked: list[tuple[int, int]] = []
+
+    def minute(spins: int, most: int) -> float:
+        asked.append((spins, most))
+        return 60.0
+
+    monkeypatch.setattr("rmsim.search.neighbours.neighbour_seconds", minute)
+    monkeypatch.setattr("rmsim.studies.neighbourhood.neighbour_seconds", minute)
+    network, states = ["--n", "30", "--jd", "1.2"], str(tmp_path / "states.npy")
+    assert run(["local-entropy", *network, "--gamma", "0,.5", "--states", states]) == 0
+    assert capsys.readouterr().err.startswith("fields: about 60 s")
+    assert run(["relax", *network, "--samples", "1", "--states", states, "--overwrite"]) == 0
+    capsys.readouterr()
+    assert run(["neighbours", *network, "--most", "3", "--states", states]) == 0
+    assert capsys.readouterr().err.startswith("distances: about 60 s")
+    assert asked == [(30, 2), (30, 3)]
+
+
 def test_states_of_a_file_are_checked(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     J = rng.normal(0, 40**-0.5, (40, 40))

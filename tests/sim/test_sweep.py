@@ -33,6 +33,7 @@ from rmsim.sweep.running import environments_of, placed
 from rmtheory import InvalidInputError
 from rmtheory.base.errors import RMError, StorageError
 from rmtheory.runtime import netcdf
+from rmtheory.runtime.run_store import digest
 from tests.sweep_points import sweep
 from tests.waiting import alive, until
 
@@ -85,6 +86,36 @@ def test_longest_first_and_paired_seeds(tmp_path: Path) -> None:
     data = collect(tmp_path / "out")
     assert (data.point_seed.sel(y=0.5) == data.point_seed.sel(y=1.5)).all()
     assert len(np.unique(data.point_seed)) == 4
+
+
+def test_estimates_before_the_start_leave_out_what_processes_took_to_start(tmp_path: Path) -> None:
+    grid = Grid.product({"x": range(20), "y": (0.5, 1.5)})
+    known = Sweep("test", 1, "tests.sweep_points:measure", grid, cost=lambda _: 1.0, unit=1.0)
+    notes: list[str] = []
+    run_sweep(known, tmp_path / "out", Serial(), note=notes.append)
+    assert notes == ["40 points to compute, about 40 s on a free machine"]
+    # A third is stored, each in 5 s but for the first of its process, in 100.
+    files = sorted((tmp_path / "out" / "points").iterdir())
+    for file in files[13:]:
+        file.unlink()
+    for file in files[:13]:
+        stored = json.loads(file.read_text())
+        stored["content"]["provenance"]["cpu_time"] = 100.0 if file == files[0] else 5.0
+        file.write_text(json.dumps(stored | {"sha256": digest(stored["content"])}))
+    run_sweep(known, tmp_path / "out", Serial(), note=notes.append)
+    assert notes[1:] == ["27 points to compute, about 2 min on a free machine"]
+    run_sweep(known, tmp_path / "out", Serial(), note=notes.append)
+    assert len(notes) == 2  # nothing to compute, nothing to estimate
+
+
+def test_estimates_of_a_small_sweep_contain_the_start_of_its_processes(tmp_path: Path) -> None:
+    grid = Grid.product({"x": range(2), "y": (0.5,)})
+    small = Sweep("test", 1, "tests.sweep_points:measure", grid, cost=lambda _: 0.01, unit=1.0)
+    notes: list[str] = []
+    run_sweep(small, tmp_path / "here", Serial(), note=notes.append)
+    assert not notes
+    run_sweep(small, tmp_path / "processes", Local(2), note=notes.append)
+    assert notes == ["2 points to compute, about 3 s on a free machine"]
 
 
 def test_extension_computes_only_what_is_new(tmp_path: Path) -> None:
