@@ -51,7 +51,7 @@ from rmsim.learning.plasticity import (
     learn_readout_,
     update_field,
 )
-from rmsim.learning.sign_tables import TableLearner, has_tables
+from rmsim.learning.sign_tables import TableLearner, has_tables, infer_by_tables
 from rmsim.learning.state import (
     Array,
     State,
@@ -472,6 +472,8 @@ def infer(
     demand_fit(parameters, state)
     x = checked_inputs(state, inputs)
     demand_fields(parameters, state, x)
+    if compiled and has_tables(parameters, state):
+        return infer_by_tables(parameters, state, x, together)
     if compiled and has_inference_kernel(parameters, state):
         return infer_compiled(parameters, state, x)
     if compiled:

@@ -203,7 +203,8 @@ def enter(
             if by_tables == 0:
                 none = flag(0)
                 multiply_reals(network.feed, p, work, work.inputs, none, batch, work.field)
-            _multiply_labels(network.back, p, work, batch)
+            if protocol.clamped > 0 or real(chain, TEST + 4) != 0:
+                _multiply_labels(network.back, p, work, batch)
             for b in range(batch):
                 place = place_of(work, p, b)
                 h = load(work.field, place)

@@ -31,14 +31,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from rmsim.compiled_loops import compiled, shares, thread_count
-from rmsim.compiled_vectors import ROWS, whole
+from rmsim.compiled_loops import compiled, compiled_part, run_parts, shares, thread_count
+from rmsim.compiled_vectors import ROWS, load, real, set_byte, store_bytes, whole
 from rmsim.couplings.rows import rows_of_entries
 from rmsim.dynamics.sweeps import mask_keys, mask_threshold
 from rmsim.learning.parameters import Parameters
-from rmsim.learning.phases import LEARNING, label_code
+from rmsim.learning.phases import INFERENCE, LEARNING, label_code
 from rmsim.learning.plasticity import label_signs, ordered_batches
 from rmsim.learning.sign_table_loops import (
+    CHAIN,
     GROUP,
     GROUPS,
     LEAST,
@@ -53,6 +54,7 @@ from rmsim.learning.sign_table_loops import (
     leave_out,
     meet,
     multiply_reals,
+    place_of,
     set_patterns_of_inputs,
     sweep_on,
     take,
@@ -61,6 +63,12 @@ from rmsim.learning.state import Projection, State
 
 #: Samples of a batch are filled up to multiples of this.
 _LANES = 16
+
+#: Samples whose states are read together: one table serves all of them.
+_READ = 64
+
+#: Bytes of inputs in float32 at a time.
+_SPACE = 2**24
 
 #: Couplings worth a thread of their own: below, threads wait longer than they work.
 _GRAIN = 2**20
@@ -165,7 +173,7 @@ class TableLearner:
         memory.meetings[:] = 0
         self._last = (memory.s, batch)
         panels, rows = shares(self.panels, threads), shares(batch, threads)
-        shapes = (len(x), *(array.shape[1] for array in samples), batch, address(keys))
+        shapes = (len(x), *(array.shape[1] for array in samples), batch, address(keys), 0)
         batches = Batches(*(address(array) for array in samples), *shapes)
         given: tuple[Any, ...] = (batches, memory.network, memory.protocol, memory.work)
         parts = [
@@ -300,9 +308,82 @@ class TableLearner:
         return protocol, arrays
 
 
+def infer_by_tables(
+    parameters: Parameters, state: State, x: torch.Tensor, together: int
+) -> torch.Tensor:
+    """Return the states at inference, int8, (samples, layers, n).
+
+    Masks are those of samples that are relaxed `together`, as the general route does.
+    """
+    reader = _TableReader(parameters, state)
+    layers, n = parameters.couplings.shape
+    out = torch.empty((len(x), layers, n), dtype=torch.int8)
+    step = together * max(1, _SPACE // (4 * together * max(1, x.shape[1])))
+    for first in range(0, len(x), step):
+        some = x[first : first + step].to(device="cpu", dtype=torch.float32).contiguous()
+        keys = [torch.zeros((1, 2), dtype=torch.int64)]
+        if parameters.phases.p < 1:
+            keys = []
+            for start in range(0, len(some), together):
+                number, samples = (first + start) // together + 1, min(together, len(some) - start)
+                own = mask_keys(state.seed, range(number, number + 1), samples, INFERENCE)
+                keys.append(own.view(-1, 2))
+        reader.read(some.numpy(), torch.cat(keys).numpy(), out[first : first + step].numpy())
+    return out
+
+
+class _TableReader(TableLearner):
+    """A network that learns nothing: its states under the input alone, samples in threads."""
+
+    def read(self, x: Any, keys: Any, out: Any) -> None:
+        """Write the states of inputs (samples, D) into `out`, (samples, layers, n)."""
+        blocks, rest = divmod(len(x), _READ)
+        parts = [
+            (_READ * first, _READ * last, _READ)
+            for first, last in shares(blocks, thread_count(blocks, 1))
+        ]
+        parts.append((len(x) - rest, len(x), rest))
+        tasks, kept = [], []
+        for first, last, batch in parts:
+            if first < last:
+                memory = self._allocated(batch, 1)
+                kept.append(memory)
+                start = address(keys) + 16 * first * (self.parameters.phases.p < 1)
+                shapes = (last - first, x.shape[1], 0, 0, batch)
+                batches = Batches(address(x[first:]), 0, 0, *shapes, start, address(out[first:]))
+                given: tuple[Any, ...] = (batches, memory.network, memory.protocol, memory.work)
+                tasks.append((*given, Part(0, 1, 0, self.panels, 0, batch)))
+        run_parts(learn_batches, tasks)
+
+    def _protocol(self) -> tuple[TableProtocol, list[Any]]:
+        phases = self.parameters.phases
+        protocol, arrays = super()._protocol()
+        numbers, learns, _ = arrays
+        learns[:] = 0
+        if not phases.right_in_inference:
+            numbers[CHAIN + 2] = 0
+        sweeps = phases.inference
+        return protocol._replace(warmup=sweeps, clamped=0, sweeps=sweeps), arrays
+
+
+@compiled_part
+def _write_states(batches: Any, start: int, protocol: Any, work: Any, part: Any) -> None:
+    """Write the states of this thread's samples."""
+    layers, panels, n = protocol.layers, protocol.panels, protocol.n
+    for b in range(part.first_sample, part.last_sample):
+        for p in range(layers * panels):
+            layer, first = p // panels, ROWS * (p % panels)
+            place, here = place_of(work, p, b), n * (layers * (start + b) + layer) + first
+            if first + ROWS <= n:
+                store_bytes(batches.states, here, load(work.s, place))
+            else:
+                for i in range(n - first):
+                    set_byte(batches.states, here + i, np.int64(real(work.s, place + i)))
+
+
 @compiled
 def learn_batches(batches: Any, network: Any, protocol: Any, work: Any, part: Any) -> None:
-    """Learn all samples in batches, this thread its part of each.
+    """Learn all samples in batches, this thread its part of each; or write their states.
 
     Parameters
     ----------
@@ -333,6 +414,9 @@ def learn_batches(batches: Any, network: Any, protocol: Any, work: Any, part: An
         if protocol.limit:
             meeting = leave_out(network, protocol, work, part, batch, meeting, keys)
         meeting = sweep_on(network, protocol, work, part, batch, meeting, keys)
+        if batches.states != 0:
+            _write_states(batches, start, protocol, work, part)
+            continue
         signs = tables & all_signs(protocol, work, batch)
         judge(protocol, work, part, batch)
         waiting_j, waiting_in = later_j & signs, learns_in & spins & tables
@@ -461,7 +545,10 @@ class Work(NamedTuple):
 
 
 class Batches(NamedTuple):
-    """Samples in batches: addresses of inputs, label codes, signs and keys; how many there are."""
+    """Samples in batches: addresses of inputs, label codes, signs; how many there are.
+
+    Then those of the keys of masks, and of the states to write; if that is not 0, nothing learns.
+    """
 
     x: int
     code: int
@@ -472,6 +559,7 @@ class Batches(NamedTuple):
     outputs: int
     batch: int
     keys: int
+    states: int
 
 
 class Part(NamedTuple):

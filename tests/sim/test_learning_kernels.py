@@ -271,6 +271,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "sparse input": {"rho_in": 0.4},
     "identity": {"n": D, "input_kind": "identity", "lambda_x": 0.5, "eta_in": 0.0},
     "other fields tested": {**CHAIN, "test_labels": True, "test_jd": False, "test_right": False},
+    "without the right at inference": {**CHAIN, "right_in_inference": False, "inference": 9},
     "input not tested": {"test_input": False, "kappa_in": 0.7},
     "many couplings": {"rho_j": 0.4, "n": 101, "decay_j": 0.5},
     "many couplings of a chain": {**CHAIN, "rho_j": 0.5, "p": 0.7},
@@ -309,6 +310,8 @@ def test_tables(name: str) -> None:
         if parameters.couplings.symmetry in ("sym1", "sym2"):
             j = fast.dense_j()
             assert torch.equal(j, j.transpose(1, 2))
+        one, two = (infer(parameters, fast, x, together=70, compiled=way) for way in (True, False))
+        assert torch.equal(one, two)
 
 
 def least_field(parameters: Any, state: State, x: torch.Tensor, y: torch.Tensor) -> float:
@@ -454,6 +457,25 @@ def test_threads_do_not_change_what_tables_learn(monkeypatch: pytest.MonkeyPatch
     for other in learnt[1:]:
         for name, value in learnt[0].tensors().items():
             assert torch.equal(value, other.tensors()[name]), name
+
+
+def test_inference_by_tables_in_pieces_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Masks are those of the samples relaxed together, whichever thread and piece has them."""
+    monkeypatch.setattr("rmsim.learning.sign_tables._SPACE", 1)  # a piece for each 100
+    inputs, _ = task(331, D, C)
+    threads = torch.get_num_threads()
+    for p in (1, 0.7, 0.2):
+        parameters = dense_recipe(45, classes=C, p=p, **CHAIN)
+        state = initialise(parameters, D, C, seed=3)
+        slow = infer(parameters, state, inputs, together=100, compiled=False)
+        assert bool((slow == 0).any()) == (p < 1)
+        try:
+            for number in (1, 3):
+                torch.set_num_threads(number)
+                assert torch.equal(infer(parameters, state, inputs, together=100), slow)
+        finally:
+            torch.set_num_threads(threads)
+    assert len(infer(parameters, state, inputs[:0])) == 0
 
 
 def test_float64_takes_the_route_by_flips() -> None:

@@ -134,19 +134,21 @@ def test_inference_and_measurement_have_masks_of_their_own(monkeypatch: pytest.M
     """With those of a batch that was learnt, a network would be tested where it was trained."""
     parameters = dense_recipe(30, classes=3, p=0.7)
     state = initialise(parameters, 20, 3, seed=0)
-    module = importlib.import_module("rmsim.learning.phases")
     seen: list[torch.Tensor] = []
-    draw_keys = module.mask_keys
+    draw_keys = importlib.import_module("rmsim.dynamics.sweeps").mask_keys
 
     def watched(*arguments: Any) -> torch.Tensor:
         seen.append(draw_keys(*arguments))
         return seen[-1]
 
-    monkeypatch.setattr(module, "mask_keys", watched)
+    for name in ("phases", "sign_tables"):
+        monkeypatch.setattr(f"rmsim.learning.{name}.mask_keys", watched)
     batch_step(parameters, state, INPUTS, LABELS)
     infer(parameters, state, INPUTS)
+    infer(parameters, state, INPUTS, compiled=False)
     measure(parameters, state, INPUTS, LABELS)
-    learnt, inferred, measured = seen
+    learnt, inferred, again, measured = seen
+    assert torch.equal(inferred, again)
     assert not (learnt == inferred).any()
     assert not (learnt == measured).any()
     assert not (inferred == measured).any()
