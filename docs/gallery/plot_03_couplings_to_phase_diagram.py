@@ -2,7 +2,7 @@ r"""
 From couplings to a phase diagram
 =================================
 
-The entropy S_I*(d) of the densest regions of fixed points decides on the phase. It is monotone
+The entropy S_I*(d) of the densest regions of fixed points determines the phase. It is monotone
 where they form one connected representation manifold, has a maximum where they are islands, and
 is negative at some distance where a gap separates these islands from all others. One layer has
 two thresholds on the axis of J_D; ``rt.phase_diagram`` draws the same lines in the plane of J_D

@@ -3,9 +3,9 @@ Where the dynamics freezes
 ==========================
 
 For N -> infinity the dynamics of a network is that of one neuron in a Gaussian field with memory.
-The share f(t) of neurons that flip in a sweep settles at a positive value below J_D = 0.814,
+The share f(t) of neurons that flip in a sweep settles at a positive value below J_D = 0.815,
 where the network never stops, and falls to zero above it. A network of 1000 neurons follows the
-theory without a fitted parameter.
+theory, which has no fitted parameter.
 """
 
 import matplotlib.pyplot as plt

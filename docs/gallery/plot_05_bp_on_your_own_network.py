@@ -4,7 +4,7 @@ Belief propagation on your own network
 
 Couplings of your own are an array. Belief propagation gives the magnetisation of every neuron
 over all fixed points at once; for 18 neurons all fixed points can be enumerated, which shows how
-far it is to be trusted. A weak field on every neuron breaks the symmetry s -> -s.
+accurate it is. A weak field on every neuron breaks the symmetry s -> -s.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Reinforced BP finds what the dynamics cannot
 ============================================
 
-Below J_D = 0.5 the dynamics of 200 neurons wanders for ever, although exponentially many fixed
-points exist. Reinforced belief propagation finds them down to J_D = 0.2.
+At J_D = 0.3 the dynamics of 200 neurons finds no fixed point within 1000 sweeps, although
+exponentially many exist. Reinforced belief propagation finds them down to J_D = 0.2.
 """
 
 import matplotlib.pyplot as plt

@@ -3,8 +3,8 @@ The two phases
 ==============
 
 Learning compares two states: s', to which the network relaxes under the input and the label, and
-s*, where it goes when the label is removed. Their overlap q_dyn says whether the state with the
-label was a fixed point by itself. Training brings it close to one.
+s*, which it reaches when the label is removed. Their overlap q_dyn is one if the state with the
+label is a fixed point without it. Training brings it close to one.
 """
 
 import matplotlib.pyplot as plt
