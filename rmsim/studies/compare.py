@@ -436,7 +436,7 @@ def _over_networks(values: Array, chosen: Array) -> tuple[float, float | None] |
 def _outside(network: Network, update: str) -> str:
     """Return why the theory does not hold for these networks; empty if it does."""
     if network.given is not None:
-        return "the couplings are given, and the theory is that of random ones"
+        return "the couplings are given, and the theory is that of random couplings"
     if network.symmetric:
         return "symmetric couplings are outside the theory"
     if update != "synchronous":

@@ -189,7 +189,7 @@ class Neighbourhood:
 def demand_drawn(network: Network) -> None:
     """Refuse a comparison with theory for couplings that are given."""
     if network.given is not None:
-        allowed = "absent with couplings of one's own: the theory is of random ones"
+        allowed = "absent with couplings of your own: the theory is that of random couplings"
         raise InvalidInputError("against_theory", True, allowed)
 
 

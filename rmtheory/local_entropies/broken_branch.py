@@ -150,7 +150,7 @@ def broken_ystar(chain: Chain, d: checks.RealLike) -> BrokenPoint:
     if symmetric.y_star_is_bound or m0 is None:
         raise NotConvergedError(
             f"y* at d = {symmetric.d:.10g} is beyond {float(symmetric.y_star):.3g}, where the "
-            "branch q0 > 0 is out of reach: take a larger d or a smaller jd"
+            "branch q0 > 0 cannot be computed: take a larger d or a smaller jd"
         )
     y, qhat = float(symmetric.y_star), float(symmetric.qhat[0])
     saddle = find_saddle(chain, symmetric.d, y, qhat, float(m0))

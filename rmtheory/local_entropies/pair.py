@@ -101,7 +101,7 @@ class PairFunctional(Functional):
     broken_tol = 1e-7
     loss_tol = 1e-5
     loss_y = 15.0
-    in_reach = "two layers are in reach up to y = 100000"
+    in_reach = "two layers can be computed up to y = 100000"
 
     @property
     def unknowns(self) -> int:

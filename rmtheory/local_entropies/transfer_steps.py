@@ -121,7 +121,7 @@ LARGEST_Y = 33.0
 
 #: The message beyond it.
 IN_REACH = (
-    f"three layers or more are in reach up to y = {LARGEST_Y:g}, integer y up to 40 by the "
+    f"three layers or more can be computed up to y = {LARGEST_Y:g}, integer y up to 40 by the "
     "replicated matrix (--method replicated)"
 )
 

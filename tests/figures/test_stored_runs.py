@@ -11,7 +11,7 @@ from matplotlib.figure import Figure as Picture
 
 from figures.engine import figure as making
 from figures.engine.figure import Figure
-from figures.paper import performance_benchmarks, qdyn_table, trained_networks
+from figures.paper import capacity, performance_benchmarks, qdyn_table, trained_networks
 from figures.paper.registry import FIGURES
 from figures.trial.store import Store
 
@@ -32,7 +32,7 @@ def stored(data: xr.Dataset, name: str, networks: float = 2.0) -> xr.Dataset:
 
 
 def put(monkeypatch: pytest.MonkeyPatch, **data: xr.Dataset) -> None:
-    for module in (trained_networks, performance_benchmarks, qdyn_table):
+    for module in (trained_networks, performance_benchmarks, qdyn_table, capacity):
         monkeypatch.setattr(module, "trial_data", lambda: data)
 
 
@@ -173,6 +173,44 @@ def test_the_fuller_table_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     assert legend.get_title().get_text() == "$N=1600$, 4 networks"
     (legend,) = drawn("qdyn_table", stored(long, "qdyn_median", 9.0)).legends
     assert legend.get_title().get_text() == "$N=1600$, 9 networks"
+
+
+def capacities(depths: list[int], sizes: list[int]) -> xr.Dataset:
+    """P_max = N L/10 at some depths and widths, and overlaps of three layers."""
+    n, layers = np.array(sizes, dtype=float), np.array(depths, dtype=float)
+    p_max = 0.1 * layers[:, None] * n
+    row = {"slope": 0.1 * layers, "slope_error": 0.01 * layers, "intercept": 0 * layers}
+    data = xr.Dataset(
+        {
+            "p_max": (("protocol", "layers", "n"), p_max[None]),
+            "p_max_error": (("protocol", "layers", "n"), 0.05 * p_max[None]),
+            **{name: (("protocol", "layers"), values[None]) for name, values in row.items()},
+        },
+        {"protocol": ["reconstruction"], "layers": depths, "n": sizes},
+    )
+    shown = {"overlap_median": 0.9, "overlap_median_error": 0.1, "overlap_low": 0.8}
+    for name, value in {**shown, "overlap_high": 1.0}.items():
+        data[name] = ("layer", np.full(3, value))
+    scalars = {"overlap_layers": 3, "overlap_n": 30, "patterns_low": 9, "patterns_high": 12}
+    return data.assign_coords(layer=[1, 2, 3], **scalars)
+
+
+def test_capacities_of_the_stored_trials_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With few points those of the figure; with more of the trial, these, and P = N along them."""
+    computed, wide = capacities([3, 5], [60, 80]), capacities([2, 3, 5, 7], [200, 400, 600, 1000])
+    wide["p_max"].loc[{"n": 1000}] = np.nan  # these trials are not done yet
+    put(monkeypatch, capacity=capacities([3], [200, 400, 600]))
+    assert points(drawn("capacity", computed), 0) == [60, 80]
+    put(monkeypatch, capacity=wide)
+    picture = drawn("capacity", computed)
+    assert points(picture, 0) == [200, 400, 600]
+    legend = picture.axes[0].get_legend()
+    assert legend is not None
+    assert [text.get_text()[0] for text in legend.get_texts()] == list("2357")
+    (diagonal,) = (line for line in picture.axes[0].lines if line.get_linestyle() == ":")
+    assert list(diagonal.get_xdata()) == list(diagonal.get_ydata()) == [200, 600]
+    put(monkeypatch)
+    assert points(drawn("capacity", computed), 0) == [60, 80]
 
 
 def test_what_is_stored_now_is_drawn() -> None:

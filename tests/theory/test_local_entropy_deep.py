@@ -277,7 +277,7 @@ def test_s_i_of_the_replicated_matrix_is_the_same_every_time() -> None:
 
 
 def test_out_of_reach_is_said() -> None:
-    limit = "in reach up to y = 33, integer y up to 40 by the replicated matrix"
+    limit = "can be computed up to y = 33, integer y up to 40 by the replicated matrix"
     with pytest.raises(NotConvergedError, match=f"y = 35.5 is too large .*{limit}"):
         local_entropy(Chain("inf", 0.05, 0.3), 0.1, 35.5)
     with pytest.raises(NotConvergedError, match=f"at y = 60 would need .*{limit}"):
