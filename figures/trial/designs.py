@@ -728,6 +728,17 @@ def association(layers: int, n: int, seed: int) -> Association:
     return Association("reconstruction", layers, n, LOADS[layers], seed)
 
 
+#: Depth, N and load of the chain whose overlaps are read layer by layer: those of the paper, at a
+#: load that the prototype learnt at N = 400, where P_max/N still grew with N.
+CHAIN = (7, 2000, 0.8)
+
+
+def chain_association() -> Association:
+    """Return the one trial whose overlaps are read layer by layer."""
+    layers, n, load = CHAIN
+    return Association("reconstruction", layers, n, (load, load), 0)
+
+
 def printed_association(layers: int, n: int, seed: int) -> Association:
     """Return a trial by the protocol as printed."""
     return Association("printed", layers, n, PRINTED_LOADS, seed)
@@ -752,6 +763,16 @@ def _capacity() -> list[Question]:
                 )
                 for seeds in ASSOCIATION_SEEDS
             ),
+        ),
+        _question(
+            "overlaps by layer",
+            "capacity",
+            (
+                *(f"overlap of the {layer} layer" for layer in ("first", "last")),
+                "overlap grows",
+                "alignment of the first layer",
+            ),
+            (chain_association(),),
         ),
         _question(
             "capacity of the printed protocol",

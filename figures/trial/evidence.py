@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from figures.claims.claim import Claim, Ours, judge
 from figures.trial import designs
-from figures.trial.runs import Run, merged
+from figures.trial.runs import Run
 from figures.trial.store import unpack
 from figures.trial.tables import LEAST_FREEDOM, Cells, Number, StoredRuns, Table, share_error
 from rmtheory.base.statistics import quantile_error, sample_error, standard_error
@@ -43,7 +43,7 @@ class Stored(StoredRuns):
         ours = judge(claim, self.data.get(claim.data)).ours
         if ours is None:
             return None
-        runs = merged([run for one in self._questions[claim.id] for run in one.runs])
+        runs = [run for one in self._questions[claim.id] for run in one.runs]
         return replace(ours, stored=self.sources(runs))
 
     def indicative(self, claim: Claim) -> Ours | None:
@@ -521,8 +521,9 @@ def _associations(stored: Stored) -> xr.Dataset | None:
         for seed in designs.ASSOCIATION_SEEDS[0]
     ]
     rows = [(run, row) for run in runs if (row := stored.metrics(run, 0)) is not None]
+    chain = stored.metrics(designs.chain_association(), 0)
     if not rows:
-        return None
+        return None if chain is None else _by_layer(chain)
     raw = xr.Dataset(
         {name: ("trial", [float(row[name]) for _, row in rows]) for name in ("patterns", "o5")},
         {
@@ -533,7 +534,36 @@ def _associations(stored: Stored) -> xr.Dataset | None:
     data = analyse(raw)
     best = raw["o5"].groupby(["protocol", "layers"]).max()
     data["best_o5"] = best.reindex(protocol=data["protocol"], layers=data["layers"])
-    return data.assign(best_o5_error=0 * data["best_o5"])
+    data = data.assign(best_o5_error=0 * data["best_o5"])
+    return data if chain is None else data.merge(_by_layer(chain))
+
+
+def _by_layer(row: Mapping[str, Any]) -> xr.Dataset:
+    """Return the overlaps by layer of one network; errors are those of medians over its patterns.
+
+    The deviation of the patterns is taken from the 5th and 95th percentile, which are 3.29
+    deviations of a normal distribution apart; the error of its median is 1.2533 times that of its
+    mean.
+    """
+    layers, n, _ = designs.CHAIN
+    low, high = (np.array(row[f"overlap_{name}"]) for name in ("low", "high"))
+    # At least one spin: the last layer may have no deviation at all.
+    error = 1.2533 * np.maximum((high - low) / 3.29, 2 / n) / math.sqrt(row["patterns"])
+    parts = {name: ("layer", row[name]) for name in ("overlap_median", "overlap_input_median")}
+    return xr.Dataset(
+        {**parts, **{f"{name}_error": ("layer", error) for name in parts}},
+        {
+            "layer": np.arange(1, layers + 1),
+            "overlap_protocol": "reconstruction",
+            "overlap_layers": layers,
+            "overlap_n": n,
+            "overlap_low": ("layer", low),
+            "overlap_high": ("layer", high),
+            "overlap_o5": row["o5"],
+            "overlap_trials": 1,
+            **dict.fromkeys(("patterns_low", "patterns_high"), float(row["patterns"])),
+        },
+    )
 
 
 _BUILDERS: dict[str, Callable[[Stored], xr.Dataset | None]] = {

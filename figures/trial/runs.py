@@ -693,7 +693,7 @@ class Association(_Flat):
             "o5": float(trials.o5[0]),
             "epochs": int(trials.epochs[0]),
         }
-        for name in ("median", "low", "high"):
+        for name in ("median", "low", "high", "input_median"):
             values = np.asarray(getattr(trials, name)[0], dtype=float)
             row[f"overlap_{name}"] = np.round(values, _DECIMALS).tolist()
         return {0: row}

@@ -70,8 +70,8 @@ class StoredRuns:
         return held is not None and held.covers(run)
 
     def sources(self, runs: Sequence[Run]) -> str:
-        """Say how many runs there are, of which seeds, and which commits made them."""
-        held = [self.results[run.key] for run in runs if run.key in self.results]
+        """Say how many runs have all their epochs, of which seeds, and which commits made them."""
+        held = list({run.key: self.results[run.key] for run in runs if self.covers(run)}.values())
         if not held:
             return "stored runs"
         commits = sorted({one.commit for one in held})

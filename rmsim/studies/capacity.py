@@ -264,7 +264,7 @@ def relax(
 
 
 def overlaps(s: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Return the overlap with the target of every layer and pattern: (trials, layers, patterns)."""
+    """Return the overlap with targets (or inputs) `y`: (trials, layers, patterns)."""
     return (s * y[:, None]).mean(dim=-1)
 
 
@@ -492,6 +492,8 @@ class Trials:
         Epochs trained until then.
     median, low, high : array (trials, layers)
         Overlap with the target by layer: median, 5th and 95th percentile over patterns.
+    input_median : array (trials, layers)
+        Overlap with the input by layer: median over patterns.
     """
 
     patterns: NDArray[np.int64]
@@ -500,6 +502,7 @@ class Trials:
     median: Array
     low: Array
     high: Array
+    input_median: Array
 
 
 def run_trials(
@@ -591,7 +594,7 @@ class _Learning(Search[_Couplings]):
             np.array(sizes),
             np.full(count, -np.inf),
             np.zeros(count, dtype=np.int64),
-            *(np.full((count, layers), np.nan) for _ in range(3)),
+            *(np.full((count, layers), np.nan) for _ in range(4)),
         )
         self._measure(0)
 
@@ -643,19 +646,20 @@ class _Learning(Search[_Couplings]):
 
     def _measure(self, epoch: int) -> list[bool]:
         """Measure the overlaps without target, keep the best; return who has learnt enough."""
-        best, by_layer = self.best, self._recall().double().cpu().numpy()
+        best, recalled = self.best, self._recall().double().cpu().numpy()
         numbers = self.active.networks or range(len(self.sizes))
         learnt = []
-        for trial, size, row in zip(numbers, self.sizes, by_layer, strict=True):
-            low, median, high = np.quantile(row[:, :size], [LEVEL, 0.5, 1 - LEVEL], axis=1)
+        for trial, size, (by_layer, of_input) in zip(numbers, self.sizes, recalled, strict=True):
+            low, median, high = np.quantile(by_layer[:, :size], [LEVEL, 0.5, 1 - LEVEL], axis=1)
             if low[-1] > best.o5[trial]:
                 best.o5[trial], best.epochs[trial] = low[-1], epoch
                 best.median[trial], best.low[trial], best.high[trial] = median, low, high
+                best.input_median[trial] = np.median(of_input[:, :size], axis=1)
             learnt.append(bool(low[-1] >= self.protocol.stopping.enough))
         return learnt
 
     def _recall(self) -> torch.Tensor:
-        """Return the overlaps with the target without it, (trials, layers, patterns)."""
+        """Return the overlaps with target and input, (trials, 2, layers, patterns), without y."""
         j = self.active.here.j
         motion = moving(self.protocol, j, self.x)
         motion.relax(
@@ -663,7 +667,7 @@ class _Learning(Search[_Couplings]):
             right=self.protocol.phases.right_at_inference,
             draw=self.streams[0],
         )
-        return overlaps(motion.s, self.y)
+        return torch.stack([overlaps(motion.s, pairs) for pairs in (self.y, self.x)], 1)
 
 
 class _TableLearning(_Learning):
@@ -682,10 +686,11 @@ class _TableLearning(_Learning):
             self.tables.learn(self.active.here.j[k], self.x[k], self.y[k], order)
 
     def _recall(self) -> torch.Tensor:
-        trials = zip(self.active.here.j, self.x, self.y, strict=True)
-        return torch.stack(
-            [overlaps(self.tables.recall(j, x)[None], y[None])[0] for j, x, y in trials]
-        )
+        both = []
+        for j, x, y in zip(self.active.here.j, self.x, self.y, strict=True):
+            s = self.tables.recall(j, x)[None]
+            both.append(torch.cat([overlaps(s, pairs[None]) for pairs in (y, x)]))
+        return torch.stack(both)
 
 
 def _together(parts: Sequence[Trials]) -> Trials:

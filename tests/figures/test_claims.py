@@ -9,7 +9,7 @@ import xarray as xr
 
 from figures.claims import CLAIMS, SECTIONS, Verdict, judge
 from figures.claims.algorithms import ALGORITHMS
-from figures.claims.claim import Least, Minus, at
+from figures.claims.claim import Judged, Least, Minus, at
 from figures.claims.learning import largest_mismatch
 from figures.engine.figure import Parameters, Scale
 from figures.paper.registry import FIGURES
@@ -298,6 +298,7 @@ def _capacity(sizes: list[int], best: float) -> xr.Dataset:
     names = {"p_max": three, "slope": three[:2], "best_o5": three[:2], "overlap_median": ("layer",)}
     data = _filled(dims, names, overlap_protocol="reconstruction", overlap_layers=7, overlap_n=2000)
     data["p_max"].values[1] = data["slope"].values[1] = np.nan
+    data["p_max"].values[0] = 0.8 * np.array(sizes)
     data["slope"].values[0] = [0.4, 0.7, 0.8, 0.799]
     data["best_o5"].values[1] = best
     data["overlap_median"].values[:] = [0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0]
@@ -315,10 +316,40 @@ def test_capacity_is_judged_at_large_sizes_and_the_printed_protocol_by_what_it_r
     assert verdicts["capacity reconstruction 7-5"] == "not resolved"
     assert verdicts["capacity printed 3-2"] == "not tested at this scale"
     assert verdicts["capacity printed"] == "differs by 0.45, beyond all error"
-    # χ² = 3 of three degrees of freedom fits, as would a line that is off by a factor.
-    assert verdicts["capacity linear 5"].startswith("error too large")
     assert verdicts["overlap of the first layer"].startswith("differs")
     assert verdicts["overlap grows"] == "reconstructed"
+
+
+def test_lines_of_capacities_are_told_from_parabolas() -> None:
+    sizes = np.array([200.0, 400.0, 600.0, 1000.0])
+    bent = _BY_KEY["capacity linear 5"]
+
+    def judged(capacities: np.ndarray, error: float) -> Judged:
+        data = _capacity(sizes.astype(int).tolist(), 0.5)
+        data["p_max"].loc[{"protocol": "reconstruction", "layers": 5}] = capacities
+        data["p_max_error"].loc[{"protocol": "reconstruction", "layers": 5}] = error
+        return judge(bent, data)
+
+    assert judged(0.8 * sizes - 10, 5.0).text == "reconstructed"
+    assert judged(0.8 * sizes - 10, 50.0).text == "not resolved"
+    parabola = judged(0.8 * sizes + 5e-4 * (sizes - 600) ** 2, 5.0)
+    assert parabola.verdict is Verdict.DIFFERS
+    # The chord from 200 to 1000 is 5e-4 400^2 = 80 above the vertex; P_max at 1000 is 880.
+    assert parabola.ours is not None
+    assert parabola.ours.value == pytest.approx(80 / 880)
+
+
+def test_the_chain_of_the_paper_is_read_once_it_has_learnt() -> None:
+    data = _capacity([200, 400, 600, 1000], 0.5).assign_coords(overlap_n=2000, patterns_high=1600)
+    for name in ("overlap_input_median", "overlap_input_median_error"):
+        data[name] = ("layer", np.full(7, 0.97 if "error" not in name else 1e-3))
+    aligned = _BY_KEY["alignment of the first layer"]
+    assert judge(aligned, data).ours is None  # no P_max at N = 2000, and nothing learnt there
+    assert judge(aligned, data.assign_coords(overlap_o5=0.9)).ours is None
+    learnt = judge(aligned, data.assign_coords(overlap_o5=0.99))
+    assert learnt.text == "reconstructed"
+    assert learnt.ours is not None
+    assert learnt.ours.at == "P = 1600"
 
 
 def _curves() -> xr.Dataset:
