@@ -9,6 +9,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,7 +18,8 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from torch._inductor.utils import run_and_get_code
 
 from rmsim.data import load
-from rmsim.learning import Parameters, accuracy, epoch_order, initialise, train_epoch
+from rmsim.learning import Parameters, accuracy, epoch_order, infer, initialise, train_epoch
+from rmsim.learning.plasticity import RowLearner
 from rmsim.learning.presets import dense_recipe, sparse_recipe
 from rmsim.learning.protocol import _FlipLearner, train_epoch_of_many
 from rmsim.learning.sign_tables import TableLearner, from_panels
@@ -181,6 +183,59 @@ def test_dense_learning_against_sgemm(
     )
     assert over_sgemm < 2 * most
     assert before / ours > 1.5
+
+
+def test_masked_chains_by_tables_against_flips(benchmark: BenchmarkFixture) -> None:
+    """Two coupled layers of 400, p = 0.85, as the duality of J_D and lambda has them."""
+    parameters = dense_recipe(400, layers=2, lam_left=0.5, lam_right=0.5, p=0.85)
+    state, count = initialise(parameters, D, C, 0), 30
+    x, labels = batches(count)
+    order = torch.arange(len(x))
+    tables = TableLearner(parameters, state.copy())
+    flips = _FlipLearner(parameters, state.copy())
+    benchmark.pedantic(tables.learn, (x, labels, order), rounds=3, warmup_rounds=1)
+    ours, before = in_turn(
+        lambda: tables.learn(x, labels, order), lambda: flips.learn(x, labels, order)
+    )
+    note(benchmark, seconds_an_epoch=3750 * ours / count, times_faster=before / ours)
+    assert before / ours > 4
+
+
+def test_many_couplings_by_tables_against_rows(benchmark: BenchmarkFixture) -> None:
+    """A wiring of which half of the couplings exist, and one in ten, near the crossover."""
+    times, count = {}, 20
+    x, labels = batches(count)
+    order = torch.arange(len(x))
+    for rho in (0.5, 0.1):
+        parameters = sparse_recipe(600, rho_j=rho, rho_in=1.0)
+        state = initialise(parameters, D, C, 0)
+        tables, rows = TableLearner(parameters, state.copy()), RowLearner(parameters, state.copy())
+        learn = [partial(learner.learn, x, labels, order) for learner in (tables, rows)]
+        if rho == 0.5:
+            benchmark.pedantic(learn[0], rounds=3, warmup_rounds=1)
+        ours, theirs = in_turn(*learn)
+        times[rho] = theirs / ours
+    note(benchmark, times_faster=times[0.5], times_faster_at_one_in_ten=times[0.1])
+    assert times[0.5] > 3
+    assert times[0.1] > 0.5
+
+
+def test_inference_by_tables_against_flips(
+    benchmark: BenchmarkFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parameters = dense_recipe(400)
+    state = initialise(parameters, D, C, 0)
+    x, _ = batches(100)
+    benchmark.pedantic(infer, (parameters, state, x), rounds=3, warmup_rounds=1)
+
+    def by_flips() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr("rmsim.learning.protocol.has_tables", lambda *given: False)
+            infer(parameters, state, x)
+
+    ours, before = in_turn(lambda: infer(parameters, state, x), by_flips)
+    note(benchmark, seconds_of_60000=60_000 / len(x) * ours, times_faster=before / ours)
+    assert before / ours > 1.2
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")  # torch's own
