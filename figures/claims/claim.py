@@ -674,3 +674,20 @@ class Least:
 
     def __str__(self) -> str:
         return f"least of {', '.join(map(str, self.parts))}"
+
+
+@dataclass(frozen=True)
+class OfNetworks:
+    """A reading with the error of its networks alone, for a grant that holds that of the images."""
+
+    read: Reading
+
+    def __call__(self, data: xr.Dataset) -> Ours | None:
+        """Return the same number with the spread of networks as its error."""
+        number = self.read(data)
+        if not isinstance(number, Imagewise):
+            return number
+        return Ours(number.value, number.spread, number.at)
+
+    def __str__(self) -> str:
+        return str(self.read)

@@ -13,7 +13,19 @@ import numpy as np
 import xarray as xr
 
 from figures.claims import grants
-from figures.claims.claim import At, Claim, Kind, Least, Minus, Ours, Relation, at, ours, select
+from figures.claims.claim import (
+    At,
+    Claim,
+    Kind,
+    Least,
+    Minus,
+    OfNetworks,
+    Ours,
+    Relation,
+    at,
+    ours,
+    select,
+)
 
 _TEXT, _EPOCHS = "SM-G, text", 30
 
@@ -48,7 +60,7 @@ def _accuracy(part: str, printed: str, lam: float) -> Claim:
         "SM-G, table of hyperparameters",
         printed,
         "landscape",
-        at(f"{part}_accuracy", n=1600, lambda_x=lam, epochs=_EPOCHS),
+        OfNetworks(at(f"{part}_accuracy", n=1600, lambda_x=lam, epochs=_EPOCHS)),
         grant=grants.ONE_NETWORK,
         kind=_KIND[lam],
         why=_WHY[lam],

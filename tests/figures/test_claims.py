@@ -1,5 +1,6 @@
 """Readers of the claims, fed with data sets whose answer is known."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import xarray as xr
 
 from figures.claims import CLAIMS, SECTIONS, Verdict, judge
 from figures.claims.algorithms import ALGORITHMS
-from figures.claims.claim import Judged, Least, Minus, at
+from figures.claims.claim import Judged, Least, Minus, OfNetworks, at
 from figures.claims.learning import largest_mismatch
 from figures.engine.figure import Parameters, Scale
 from figures.paper.registry import FIGURES
@@ -411,3 +412,20 @@ def test_what_is_not_run_says_why() -> None:
     for claim in claims:
         assert claim.note
         assert judge(claim, None).verdict is Verdict.NOT_RUN
+
+
+def test_a_grant_that_holds_the_images_leaves_the_spread_of_networks() -> None:
+    images = np.arange(10_000) % 8 != 0
+    data = xr.Dataset(
+        {
+            "test_accuracy": 0.875,
+            "test_accuracy_error": 0.0034,
+            "test_accuracy_spread": 0.001,
+            "test_accuracy_images": ("image_test", images.astype(float)),
+        }
+    )
+    plain, networks = at("test_accuracy")(data), OfNetworks(at("test_accuracy"))(data)
+    assert plain is not None
+    assert networks is not None
+    assert plain.error == pytest.approx(math.hypot(0.001, math.sqrt(0.875 * 0.125 / 1e4)), rel=1e-3)
+    assert (networks.value, networks.error) == (plain.value, 0.001)
