@@ -23,9 +23,11 @@ def test_every_script_can_be_imported(script: str) -> None:
     [
         (lambda: performance.training(20), len(performance.TRAINED)),
         (lambda: performance.relaxation(20), 4),
-        (lambda: performance.hetero_association(2, 16), 4),
+        (lambda: performance.pair(20), 4),
+        (lambda: performance.wired(21), 4),
+        (lambda: performance.hetero_association(2, 16), 5),
     ],
-    ids=["training", "relaxation", "hetero_association"],
+    ids=["training", "relaxation", "pair", "wired", "hetero_association"],
 )
 def test_performance_measures_small_networks(
     measured: Callable[[], list[str]], columns: int, monkeypatch: pytest.MonkeyPatch
