@@ -142,7 +142,7 @@ def _paper(axis: Axes) -> None:
 
 FIGURE = Figure(
     name="phase_diagram",
-    title="Phase diagram of two layers in the plane of J_D and lambda",
+    title="Phase diagram of two layers in the plane of J_D and λ",
     caption=(
         "Phases of the two-layer chain. Above the upper boundary the internal entropy S_I* "
         "increases with the distance d, the paper's criterion for a representation manifold; "

@@ -184,16 +184,37 @@ def _print_below(console: Console, title: str, rows: Sequence[Sequence[str]]) ->
     for name, first, *others, meaning in rows:
         texts = "  ".join(text for text in (first, *others) if text)
         if beside:
-            folded = Text(texts).wrap(console, console.width - wide - 2)
+            room = console.width - wide - 2
+            folded = Text(_between_values(texts, room)).wrap(console, room)
             for index, line in enumerate(folded):
                 head = Text((name if index == 0 else "").ljust(wide + 2), style="bold")
                 console.print(head + line)
         else:
             if name:
                 console.print(Text(name, style="bold"))
-            console.print(Padding(Text(texts), (0, 0, 0, 2)))
+            whole = _between_values(texts, console.width - 2)
+            console.print(Padding(Text(whole), (0, 0, 0, 2)))
         if meaning:
             console.print(Padding(Text(meaning, style="dim"), (0, 0, 0, 4)))
+
+
+def _between_values(text: str, width: int) -> str:
+    """Fold a list of numbers after its commas, so that an error stays with its number.
+
+    >>> print(_between_values("0.153 ± 2e-08, 0.242 ± 7e-07, 0.352 ± 2e-07", 32))
+    0.153 ± 2e-08, 0.242 ± 7e-07,
+    0.352 ± 2e-07
+    """
+    if " ± " not in text:
+        return text
+    first, *others = text.split(", ")
+    lines = [first]
+    for value in others:
+        if len(lines[-1]) + len(value) + 3 <= width:  # a comma before it, and one that may follow
+            lines[-1] += f", {value}"
+        else:
+            lines.append(value)
+    return ",\n".join(lines)
 
 
 def print_rows(

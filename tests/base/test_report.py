@@ -92,3 +92,20 @@ def test_estimates_keep_their_trust_below_a_name(
     Report("Entropy", {}, {"entropy": entropy}, {"entropy": "S per neuron " * 5}).show(False, None)
     text = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
     assert "entropy  0.125 ± 1e-3  estimated\n    S per neuron" in text
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_errors_stay_with_their_numbers(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": str(columns)}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    # Folded at any space, the third is torn at 80 columns, the second at 40.
+    numbers = "0.076633929 ± 7.8e-08|0.153022628 ± 7.6e-08|0.24223090 ± 7.4e-07".split("|")
+    print_quantities("S", ("value",), [("entropies_by_tap", ", ".join(numbers), _MEANING)])
+    text = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    lines = [line.rstrip() for line in text.splitlines()]
+    assert all(len(line) <= columns for line in lines)
+    for number in numbers:
+        assert sum(number in line for line in lines) == 1
