@@ -102,7 +102,7 @@ def test_errors_stay_with_their_numbers(
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("NO_COLOR", raising=False)
     # Folded at any space, the third is torn at 80 columns, the second at 40.
-    numbers = "0.076633929 ± 7.8e-08|0.153022628 ± 7.6e-08|0.24223090 ± 7.4e-07".split("|")
+    numbers = ["0.076633929 ± 7.8e-08", "0.153022628 ± 7.6e-08", "0.24223090 ± 7.4e-07"]
     print_quantities("S", ("value",), [("entropies_by_tap", ", ".join(numbers), _MEANING)])
     text = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
     lines = [line.rstrip() for line in text.splitlines()]
