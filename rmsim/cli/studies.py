@@ -293,15 +293,15 @@ def _trials(
         if value is None:
             raise InvalidInputError(name, "nothing", f"given (--{name} VALUES)")
     options.demand_place()
-    low, separator, high = trial.loads.partition(":")
-    if not separator:
+    low, *rest = trial.loads.split(":")
+    if len(rest) != 1:
         raise InvalidInputError("loads", trial.loads, "two numbers, as in 0.5:1")
     return Design(
         integers("layers", str(layers), 1),
         integers("n", str(n), 2),
         checks.integer("trials", trials, 1),
         trial.protocol,
-        (float(checks.exact_real("loads", low)), float(checks.exact_real("loads", high))),
+        (float(checks.exact_real("loads", low)), float(checks.exact_real("loads", rest[0]))),
         checks.integer("max_epochs", trial.max_epochs, 1),
         options.dtype,
         options.device,

@@ -354,6 +354,10 @@ def test_commands_answer_in_json_and_resume(
         (["capacity", "--layers", "2", "--n", "20"], "out must be given"),
         (["capacity", "--layers", "0", "--n", "20", "--out", "D"], "layers must be"),
         (["capacity", "--layers", "2", "--n", "9", "--loads", "1", "--out", "D"], "loads must be"),
+        (
+            ["capacity", "--layers", "2", "--n", "9", "--loads", ".4:.9:4", "--out", "D"],
+            "loads must be two numbers, as in 0.5:1, got .4:.9:4",
+        ),
         (["capacity", "--layers", "2", "--n", "9", "--loads", "1:.5", "--out", "D"], "the lower"),
         (["capacity", "--layers", "2", "--n", "9", "--protocol", "x", "--out", "D"], "one of rec"),
         (["overlaps", "--layers", "2,3", "--n", "9", "--out", "D"], "one value each"),
