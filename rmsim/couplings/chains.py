@@ -44,6 +44,8 @@ from rmtheory.base.errors import InvalidInputError
 
 #: Entries of a block of rows that is turned to float64 at a time, half a megabyte.
 _BLOCK = 2**16
+#: The same on a GPU, which takes whole networks: 256 megabytes.
+_GPU_BLOCK = 2**25
 
 #: Side of the square blocks by which a matrix is made symmetric in place.
 _SIDE = 256
@@ -353,17 +355,30 @@ def _multiply_promoted(
     active: Sequence[int] | None,
     accumulate: bool,
 ) -> None:
-    """Do the same in the type of `s`, without ever holding the couplings in that type."""
-    n = matrices.shape[1]
-    step = max(1, _BLOCK // n)
-    for here, sample in enumerate(range(len(matrices)) if active is None else active):
+    """Do the same in the type of `s`, without ever holding the couplings in that type.
+
+    A CPU takes some rows at a time, which stay in its cache; a GPU as many networks as a block has,
+    so that its operations are few.
+    """
+    n, device = matrices.shape[1], matrices.device.type
+    most = _BLOCK if device == "cpu" else _GPU_BLOCK
+    if device != "cpu" and n * n <= most:
+        for here, there in runs(active, len(matrices), most // (n * n)):
+            blocks = matrices[there].to(s.dtype).mT
+            if accumulate:
+                out[here].baddbmm_(s[here], blocks)
+            else:
+                torch.bmm(s[here], blocks, out=out[here])
+        return
+    step = max(1, most // n)
+    for place, sample in enumerate(range(len(matrices)) if active is None else active):
         for first in range(0, n, step):
             block = matrices[sample, first : first + step].to(s.dtype)
-            target = out[here, :, first : first + step]
+            target = out[place, :, first : first + step]
             if accumulate:
-                target.addmm_(s[here], block.T)
+                target.addmm_(s[place], block.T)
             else:
-                torch.mm(s[here], block.T, out=target)
+                torch.mm(s[place], block.T, out=target)
 
 
 #: Entries drawn at a time, a few megabytes of work space.

@@ -323,7 +323,7 @@ def _wrapped(word: int) -> int:
 # Margins in float64.
 
 #: Bytes of states in float64 at a time, at least; large couplings may have a 32nd of theirs.
-_SPACE = 2**20
+_SPACE = {"cpu": 2**20, "cuda": 2**26}
 
 
 def check_margins(
@@ -356,7 +356,7 @@ def check_margins(
     least = torch.empty((samples, starts), dtype=torch.float64, device=s.device)
     unsatisfied = torch.empty((samples, starts), dtype=torch.int64, device=s.device)
     size = couplings.layers * couplings.n * 8
-    space = max(_SPACE, couplings.nbytes // 32)
+    space = max(_SPACE.get(s.device.type, 2**26), couplings.nbytes // 32)
     width = max(1, min(starts, space // size))
     height = max(1, space // (size * width))
     for top in range(0, samples, height):

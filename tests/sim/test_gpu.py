@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import astuple, is_dataclass
+from dataclasses import astuple, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,12 @@ import numpy as np
 import pytest
 import torch
 
+from rmsim.couplings import draw_dense
+from rmsim.dynamics import random_starts
+from rmsim.dynamics.sweeps import check_margins
+from rmsim.network import Network
 from rmsim.tensors import checked_sync_interval, gpu_environments
+from rmtheory import Chain
 from tests.device_cases import CASES, INTERVAL, Case
 from tests.pretend_device import CUDA, DeviceTensor, fetched, pretend_device
 
@@ -114,6 +119,32 @@ def test_waits_are_counted() -> None:
             question()
             assert ledger.waits.total() == number
         assert fetched(y).item() == 12.0
+
+
+@pytest.mark.parametrize("chosen", [None, [*range(7), *range(20, 50)]], ids=["all", "some"])
+def test_margins_of_many_networks_are_few_operations(
+    chosen: list[int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In float64: blocks of whole networks on a GPU; rows of one network after another on a CPU."""
+    couplings = draw_dense(Network(40, Chain(2, 0.3, lam_left=0.2, lam_right=0.1)), 0, range(50))
+    states = random_starts(0, range(50 if chosen is None else len(chosen)), 3, 2, 40)
+    wanted = check_margins(couplings, states, active=chosen)
+    for networks, most in (
+        (50, 25),
+        (10, 45),
+    ):  # by rows: 200 and more
+        monkeypatch.setattr(f"{draw_dense.__module__}._GPU_BLOCK", networks * 40**2)
+        with pretend_device() as ledger:
+            there = replace(couplings, matrices=couplings.matrices.to("cuda"))
+            moved = states.to("cuda")
+            ledger.launches.clear()
+            ledger.waits.clear()
+            found = check_margins(there, moved, active=chosen)
+            assert ledger.waits.total() == 0
+            assert ledger.launches.total() <= most
+            least, unsatisfied = fetched(found)
+        assert torch.allclose(least, wanted[0], rtol=0, atol=1e-13)
+        assert torch.equal(unsatisfied, wanted[1])
 
 
 def test_gpus_that_a_process_sees(monkeypatch: pytest.MonkeyPatch) -> None:
