@@ -156,6 +156,10 @@ def _correlation(
     return r, (1 - r * r) / math.sqrt(independent - 1)
 
 
+#: Markers and lines of the two correlations.
+_ENTROPIES, _MARGINALS = "s--", "^:"
+
+
 def plot(data: xr.Dataset) -> Picture:
     """Draw entropies, marginals, and how they depend on the size."""
     picture, (entropies, marginals, excess, correlations) = panels(4, height=2.4)
@@ -166,10 +170,10 @@ def plot(data: xr.Dataset) -> Picture:
         entropies.plot(row["log_count"], row["bethe"], markersize=3, label=label, **dots)
         x, y = row["exact_m"].values.ravel(), row["bethe_m"].values.ravel()
         marginals.plot(x, y, markersize=2, alpha=0.6, label=label, **dots)
-        for axis, name, shape, text in (
-            (excess, "excess", "o-", label),
-            (correlations, "correlation", "s--", "entropies"),
-            (correlations, "m_correlation", "^:", "marginals"),
+        for axis, name, shape in (
+            (excess, "excess", "o-"),
+            (correlations, "correlation", _ENTROPIES),
+            (correlations, "m_correlation", _MARGINALS),
         ):
             axis.errorbar(
                 row["n"],
@@ -180,7 +184,7 @@ def plot(data: xr.Dataset) -> Picture:
                 markersize=3,
                 linewidth=0.9,
                 capsize=1.5,
-                label=text if index == 0 or axis is excess else None,
+                label=label if axis is excess else None,
             )
     for axis in (entropies, marginals):
         low, high = axis.get_xlim()
@@ -193,6 +197,9 @@ def plot(data: xr.Dataset) -> Picture:
     excess.set_ylim(bottom=min(0.0, float((data["excess"] - data["excess_error"]).min())) - 0.02)
     excess.legend()
     correlations.set_ylim(0, 1.02)
+    # Grey: shapes are those of the two quantities, colours those of (a) to (c).
+    for shape, text in ((_ENTROPIES, "entropies"), (_MARGINALS, "marginals")):
+        correlations.plot([], [], shape, color="0.35", markersize=3, linewidth=0.9, label=text)
     correlations.legend(loc="lower right")
     label_axes(entropies, "log of the exact count", "Bethe entropy (nat)")
     label_axes(marginals, r"exact $\langle s_i\rangle$", r"$\langle s_i\rangle$ by BP")
