@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -69,6 +70,9 @@ _READ = 64
 
 #: Bytes of inputs in float32 at a time.
 _SPACE = 2**24
+
+#: Batches by which threads are timed, and seconds until they are again.
+_TRIED, _AGAIN = 8, 10.0
 
 #: Couplings worth a thread of their own: below, threads wait longer than they work.
 _GRAIN = 2**20
@@ -116,12 +120,37 @@ class TableLearner:
         self.out = to_panels(read.reshape(1, len(read), layers * self.panels * ROWS))
         self._memory: dict[tuple[int, int], _Memory] = {}
         self._step = state.step
+        self._pace: dict[int, float] = {}
+        self._tried = 0.0
 
     def learn(self, x: torch.Tensor, y: torch.Tensor, order: torch.Tensor) -> None:
         """Learn the samples `order` of `x` and `y` in batches; a last one may be smaller."""
         size = self.parameters.batch.size
         for inputs, labels, batch in ordered_batches(x, y, order, size, self.state.dtype):
-            self._learn_batches(inputs, labels, batch)
+            most, done = min(thread_count(self.j.size, _GRAIN), self.panels, batch), 0
+            while done < len(inputs):
+                threads, few = self._threads(most)
+                some = slice(done, done + _TRIED * batch if few else len(inputs))
+                start = time.perf_counter()
+                self._learn_batches(inputs[some], labels[some], batch, threads)
+                done = min(some.stop, len(inputs))
+                if few:
+                    self._pace[threads] = time.perf_counter() - start
+
+    def _threads(self, most: int) -> tuple[int, bool]:
+        """Return how many threads learn next, and whether they do a few batches to be timed.
+
+        Threads that meet twenty times a batch are slower than one where other processes have the
+        processors. The weights do not depend on it.
+        """
+        if most == 1:
+            return 1, False
+        if most not in self._pace or time.perf_counter() - self._tried > _AGAIN:
+            self._pace, self._tried = {}, time.perf_counter()
+            return most, True
+        if 1 not in self._pace:
+            return 1, True
+        return min(self._pace, key=self._pace.__getitem__), False
 
     def last_states(self) -> torch.Tensor:
         """Return s* of the last batch, (samples, layers, n)."""
@@ -160,13 +189,12 @@ class TableLearner:
         layers, n = self.parameters.couplings.shape
         return to_panels(projection.to_dense().numpy().reshape(layers, n, -1))
 
-    def _learn_batches(self, x: torch.Tensor, y: torch.Tensor, batch: int) -> None:
+    def _learn_batches(self, x: torch.Tensor, y: torch.Tensor, batch: int, threads: int) -> None:
         """Learn samples as they come, a multiple of `batch`."""
         state = self.state
         signals = (x, label_code(self.parameters, state, y), label_signs(state, y))
         samples = [np.ascontiguousarray(signal.numpy(), np.float32) for signal in signals]
         keys = self._keys(len(x) // batch, batch)
-        threads = min(thread_count(self.j.size, _GRAIN), self.panels, batch)
         if (batch, threads) not in self._memory:  # threads have tables of their own
             self._memory[batch, threads] = self._allocated(batch, threads)
         memory = self._memory[batch, threads]

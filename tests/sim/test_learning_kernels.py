@@ -438,6 +438,7 @@ def test_masks_of_tables_go_on_from_part_to_part_and_from_epoch_to_epoch() -> No
 def test_threads_do_not_change_what_tables_learn(monkeypatch: pytest.MonkeyPatch, p: float) -> None:
     """To the bit: every sum is one thread's."""
     monkeypatch.setattr("rmsim.learning.sign_tables._GRAIN", 1)
+    monkeypatch.setattr("rmsim.learning.sign_tables._TRIED", 2)  # then one thread, then the faster
     parameters = dense_recipe(100, classes=C, p=p, **CHAIN)
     state = initialise(parameters, D, C, seed=3)
     inputs, labels = task(96, D, C)
@@ -476,6 +477,21 @@ def test_inference_by_tables_in_pieces_and_threads(monkeypatch: pytest.MonkeyPat
         finally:
             torch.set_num_threads(threads)
     assert len(infer(parameters, state, inputs[:0])) == 0
+
+
+def test_the_faster_number_of_threads_learns() -> None:
+    """All are timed, then one alone; again after some seconds, since machines become busy."""
+    parameters = dense_recipe(50, classes=C)
+    learner = TableLearner(parameters, initialise(parameters, D, C, seed=1))
+    assert learner._threads(1) == (1, False)
+    assert learner._threads(2) == (2, True)
+    learner._pace[2] = 0.1
+    assert learner._threads(2) == (1, True)
+    for alone, chosen in ((0.2, 2), (0.01, 1)):
+        learner._pace[1] = alone
+        assert learner._threads(2) == (chosen, False)
+    learner._tried -= 60
+    assert learner._threads(2) == (2, True)
 
 
 def test_float64_takes_the_route_by_flips() -> None:
