@@ -102,12 +102,13 @@ def plot(data: xr.Dataset) -> Picture:
     n = np.array([float(sizes.min()), float(sizes.max())])
     left.plot(n, n, color="0.6", linewidth=0.8, linestyle=":")
     left.annotate("$P=N$", (n[1], n[1]), (4, 0), textcoords="offset points", va="center")
-    overlap_panel(right, data)
-    low, high = float(data["patterns_low"]), float(data["patterns_high"])
-    about = (
-        rf"$L={int(data['overlap_layers'])},\ N={int(data['overlap_n'])},\ P={low:g}$ to ${high:g}$"
+    chain = _larger_chain(data)
+    overlap_panel(right, chain)
+    low, high = (f"{float(chain[name]):g}" for name in ("patterns_low", "patterns_high"))
+    loads = f"P={low}$" if low == high else f"P={low}$ to ${high}$"
+    right.set_title(
+        rf"$L={int(chain['overlap_layers'])},\ N={int(chain['overlap_n'])},\ {loads}", fontsize=7.5
     )
-    right.set_title(about, fontsize=7.5)
     right.set_ylim(-0.1, 1.05)
     return picture
 
@@ -120,9 +121,17 @@ def _found(data: xr.Dataset) -> xr.DataArray:
 def _wider(data: xr.Dataset) -> xr.Dataset:
     """Return the stored trials, if they give the capacity at more depths and widths."""
     stored = trial_data().get("capacity")
-    if stored is None or "reconstruction" not in stored["protocol"]:
+    if stored is None or "p_max" not in stored or "reconstruction" not in stored["protocol"]:
         return data
     return stored if int(_found(stored).sum()) > int(_found(data).sum()) else data
+
+
+def _larger_chain(data: xr.Dataset) -> xr.Dataset:
+    """Return the overlaps by layer of the stored chain, if there is one and it is larger."""
+    stored = trial_data().get("capacity")
+    if stored is None or "overlap_n" not in stored.coords:
+        return data
+    return stored if float(stored["overlap_n"]) > float(data["overlap_n"]) else data
 
 
 FIGURE = Figure(
@@ -136,8 +145,9 @@ FIGURE = Figure(
         "loads P/N are drawn from a range of each depth, not from [1/2, 1] as in the "
         "paper. Stored trials (figures/data/trained), of wider networks, are drawn instead where "
         "they give more points. The data hold the protocol as printed too. "
-        "(b) Overlap with the target in each layer, over the trials nearest to P_max: median with "
-        "its standard error, and 5-95 % of the patterns (band)."
+        "(b) Overlap with the target in each layer, over the trials nearest to P_max, or of one "
+        "stored network that has learnt P pairs: median with its standard error, and 5-95 % of the "
+        "patterns (band)."
     ),
     parameters={
         Scale.TINY: _parameters(

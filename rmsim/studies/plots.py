@@ -181,7 +181,7 @@ def plot_overlaps(data: xr.Dataset, path: Path) -> None:
 
 
 def overlap_panel(axis: Axes, data: xr.Dataset) -> None:
-    """Draw the overlap with the target by layer: median with error, 5-95 % as a band."""
+    """Draw the overlaps with the target by layer, median with error and 5-95 %; with the input."""
     x = data["layer"].values
     axis.fill_between(
         x, data["overlap_low"], data["overlap_high"], color="C0", alpha=0.2, linewidth=0
@@ -194,10 +194,23 @@ def overlap_panel(axis: Axes, data: xr.Dataset) -> None:
         markersize=3.5,
         capsize=2,
         color="C0",
-        label="median, 5-95 %",
+        label="with the target, median, 5-95 %",
     )
-    axis.set(xlabel="layer $l$", ylabel="overlap with the target", xticks=x)
-    axis.legend(loc="upper left")
+    both = "overlap_input_median" in data
+    if both:
+        axis.errorbar(
+            x,
+            data["overlap_input_median"],
+            data["overlap_input_median_error"],
+            fmt="s--",
+            markersize=3,
+            capsize=2,
+            color="C1",
+            label="with the input, median",
+        )
+    ylabel = "overlap" if both else "overlap with the target"
+    axis.set(xlabel="layer $l$", ylabel=ylabel, xticks=x)
+    axis.legend(loc="center left" if both else "upper left")
 
 
 def _reasons(data: xr.Dataset) -> dict[str, str]:
