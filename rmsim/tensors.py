@@ -187,8 +187,8 @@ def _kind_of(given: object) -> str:
     if isinstance(given, np.ndarray) and given.dtype.kind in kinds:
         return f"an array of {kinds[given.dtype.kind]}"
     if isinstance(given, (list, tuple)):
-        return "lists of different lengths, or of what is no number"
-    return f"what is no array of numbers ({type(given).__name__})"
+        return "lists of unequal lengths, or with entries that are not numbers"
+    return f"a {type(given).__name__}, which is not an array of numbers"
 
 
 @lru_cache(maxsize=64)

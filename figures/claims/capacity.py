@@ -129,8 +129,15 @@ class _Overlap:
         if part is None or self.name not in part:
             return None
         one = part.isel(layer=self.layer)
-        at = f"P = {float(data['patterns_high']):g}" if "patterns_high" in data.coords else ""
-        return ours(one[self.name], one[f"{self.name}_error"], at)
+        return ours(one[self.name], one[f"{self.name}_error"], _trials(data))
+
+
+def _trials(data: xr.Dataset) -> str:
+    """Say of how many pairs and networks the overlaps by layer are."""
+    if "overlap_trials" not in data.coords:
+        return ""
+    alone = "one network, error over its patterns" if int(data["overlap_trials"]) == 1 else ""
+    return ", ".join(filter(None, (f"P = {float(data['patterns_high']):g}", alone)))
 
 
 def least_step(data: xr.Dataset) -> Ours | None:

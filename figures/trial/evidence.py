@@ -543,27 +543,28 @@ def _by_layer(row: Mapping[str, Any]) -> xr.Dataset:
 
     The deviation of the patterns is taken from the 5th and 95th percentile, which are 3.29
     deviations of a normal distribution apart; the error of its median is 1.2533 times that of its
-    mean.
+    mean. How other networks differ is not in it.
     """
     layers, n, _ = designs.CHAIN
-    low, high = (np.array(row[f"overlap_{name}"]) for name in ("low", "high"))
-    # At least one spin: the last layer may have no deviation at all.
-    error = 1.2533 * np.maximum((high - low) / 3.29, 2 / n) / math.sqrt(row["patterns"])
-    parts = {name: ("layer", row[name]) for name in ("overlap_median", "overlap_input_median")}
-    return xr.Dataset(
-        {**parts, **{f"{name}_error": ("layer", error) for name in parts}},
-        {
+    data = xr.Dataset(
+        coords={
             "layer": np.arange(1, layers + 1),
             "overlap_protocol": "reconstruction",
             "overlap_layers": layers,
             "overlap_n": n,
-            "overlap_low": ("layer", low),
-            "overlap_high": ("layer", high),
             "overlap_o5": row["o5"],
             "overlap_trials": 1,
             **dict.fromkeys(("patterns_low", "patterns_high"), float(row["patterns"])),
-        },
+        }
     )
+    for name in ("overlap", "overlap_input"):
+        median, low, high = (np.array(row[f"{name}_{k}"]) for k in ("median", "low", "high"))
+        # At least one spin: the last layer may have no deviation at all.
+        deviation = np.maximum((high - low) / 3.29, 2 / n)
+        data[f"{name}_median"] = ("layer", median)
+        data[f"{name}_median_error"] = ("layer", 1.2533 * deviation / math.sqrt(row["patterns"]))
+        data[f"{name}_low"], data[f"{name}_high"] = ("layer", low), ("layer", high)
+    return data
 
 
 _BUILDERS: dict[str, Callable[[Stored], xr.Dataset | None]] = {

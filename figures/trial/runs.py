@@ -693,9 +693,10 @@ class Association(_Flat):
             "o5": float(trials.o5[0]),
             "epochs": int(trials.epochs[0]),
         }
-        for name in ("median", "low", "high", "input_median"):
-            values = np.asarray(getattr(trials, name)[0], dtype=float)
-            row[f"overlap_{name}"] = np.round(values, _DECIMALS).tolist()
+        for of in ("", "input_"):
+            for level in ("median", "low", "high"):
+                values = np.asarray(getattr(trials, f"{of}{level}")[0], dtype=float)
+                row[f"overlap_{of}{level}"] = np.round(values, _DECIMALS).tolist()
         return {0: row}
 
     def shortened(self) -> tuple[Keyed, float]:

@@ -110,7 +110,7 @@ StatesOption = Annotated[
     option("--states", "FILE", "Also write the fixed points as .npy: (count, layers, n), +1, -1."),
 ]
 OverwriteOption = Annotated[
-    bool, typer.Option("--overwrite", help="Replace such a file if there is one.")
+    bool, typer.Option("--overwrite", help="Replace the output file if it exists.")
 ]
 
 

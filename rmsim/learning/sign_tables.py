@@ -130,12 +130,23 @@ class TableLearner:
             most, done = min(thread_count(self.j.size, _GRAIN), self.panels, batch), 0
             while done < len(inputs):
                 threads, few = self._threads(most)
+                few &= batch == size and len(inputs) - done > batch
                 some = slice(done, done + _TRIED * batch if few else len(inputs))
-                start = time.perf_counter()
-                self._learn_batches(inputs[some], labels[some], batch, threads)
-                done = min(some.stop, len(inputs))
                 if few:
-                    self._pace[threads] = time.perf_counter() - start
+                    self._pace[threads] = self._timed(inputs[some], labels[some], batch, threads)
+                else:
+                    self._learn_batches(inputs[some], labels[some], batch, threads)
+                done = min(some.stop, len(inputs))
+
+    def _timed(self, x: torch.Tensor, y: torch.Tensor, batch: int, threads: int) -> float:
+        """Learn two batches or more, and return the seconds of one; the first, cold, is not timed.
+
+        Memory is allocated and machine code loaded at the first.
+        """
+        self._learn_batches(x[:batch], y[:batch], batch, threads)
+        start = time.perf_counter()
+        self._learn_batches(x[batch:], y[batch:], batch, threads)
+        return (time.perf_counter() - start) / (len(x) // batch - 1)
 
     def _threads(self, most: int) -> tuple[int, bool]:
         """Return how many threads learn next, and whether they do a few batches to be timed.
@@ -276,9 +287,10 @@ class TableLearner:
         read[:, :n] = state.a_out.numpy().reshape(layers, n)
         columns: tuple[Any, ...] = (np.ones(n), np.ones(fans[1]), np.ones(fans[2]), read.flatten())
         panels = (self.j, self.feed, self.back, self.out)
-        ones = state.couplings.with_weights(torch.ones_like(state.j)).dense_blocks(0)
-        sparse = state.couplings.compressed() is not None
-        there = to_panels(ones.numpy()) if sparse else None
+        there = None
+        if state.couplings.compressed() is not None:
+            ones = state.couplings.with_weights(torch.ones_like(state.j)).dense_blocks(0)
+            there = to_panels(ones.numpy())
         present = (there, self._present(state.w_in), self._present(state.w_back), None)
         weights, arrays = [], []
         for matrix, entries, rate, learning in zip(panels, present, rates, columns, strict=True):

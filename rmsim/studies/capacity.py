@@ -492,8 +492,8 @@ class Trials:
         Epochs trained until then.
     median, low, high : array (trials, layers)
         Overlap with the target by layer: median, 5th and 95th percentile over patterns.
-    input_median : array (trials, layers)
-        Overlap with the input by layer: median over patterns.
+    input_median, input_low, input_high : array (trials, layers)
+        The same of the overlap with the input.
     """
 
     patterns: NDArray[np.int64]
@@ -503,6 +503,8 @@ class Trials:
     low: Array
     high: Array
     input_median: Array
+    input_low: Array
+    input_high: Array
 
 
 def run_trials(
@@ -594,7 +596,7 @@ class _Learning(Search[_Couplings]):
             np.array(sizes),
             np.full(count, -np.inf),
             np.zeros(count, dtype=np.int64),
-            *(np.full((count, layers), np.nan) for _ in range(4)),
+            *(np.full((count, layers), np.nan) for _ in range(6)),
         )
         self._measure(0)
 
@@ -649,13 +651,15 @@ class _Learning(Search[_Couplings]):
         best, recalled = self.best, self._recall().double().cpu().numpy()
         numbers = self.active.networks or range(len(self.sizes))
         learnt = []
-        for trial, size, (by_layer, of_input) in zip(numbers, self.sizes, recalled, strict=True):
-            low, median, high = np.quantile(by_layer[:, :size], [LEVEL, 0.5, 1 - LEVEL], axis=1)
-            if low[-1] > best.o5[trial]:
-                best.o5[trial], best.epochs[trial] = low[-1], epoch
-                best.median[trial], best.low[trial], best.high[trial] = median, low, high
-                best.input_median[trial] = np.median(of_input[:, :size], axis=1)
-            learnt.append(bool(low[-1] >= self.protocol.stopping.enough))
+        for trial, size, both in zip(numbers, self.sizes, recalled, strict=True):
+            low, median, high = np.quantile(both[..., :size], [LEVEL, 0.5, 1 - LEVEL], axis=-1)
+            o5 = low[0, -1]
+            if o5 > best.o5[trial]:
+                best.o5[trial], best.epochs[trial] = o5, epoch
+                best.median[trial], best.input_median[trial] = median
+                best.low[trial], best.input_low[trial] = low
+                best.high[trial], best.input_high[trial] = high
+            learnt.append(bool(o5 >= self.protocol.stopping.enough))
         return learnt
 
     def _recall(self) -> torch.Tensor:

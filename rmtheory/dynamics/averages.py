@@ -323,6 +323,6 @@ def _late(
     if value < _FALLS * error:
         return None, (
             f"the flip rate of the last half of the sweeps, {value:.2g} with an error of "
-            f"{error:.1g}, is not distinguished from 0: more trajectories are needed"
+            f"{error:.1g}, cannot be distinguished from 0: more trajectories are needed"
         )
     return Estimate(value, error, Tier.ESTIMATED, method), ""

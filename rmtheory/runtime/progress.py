@@ -129,7 +129,7 @@ def counting(
     expected : float, optional
         Seconds that it will take, if this is known before it starts.
     bar : int
-        Greatest width of the bar; of a terminal of less than 80 columns, its share.
+        Greatest width of the bar; scaled down on terminals narrower than 80 columns.
     transient : bool
         Whether the bar goes when all is done.
     """

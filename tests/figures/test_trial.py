@@ -399,6 +399,26 @@ def test_questions_are_about_claims_that_read_their_data() -> None:
     assert STORED <= TRIED
 
 
+def test_overlaps_by_layer_have_errors_of_their_own(tmp_path: Path) -> None:
+    """The chain of N = 2000: medians over 1600 patterns of one network."""
+    levels = {"median": 0.0, "low": -0.0329, "high": 0.0329}
+    row: dict[str, Any] = {"patterns": 1600, "o5": 0.99, "epochs": 10}
+    row |= {f"overlap_{name}": [0.5 + gap] * 7 for name, gap in levels.items()}
+    row |= {f"overlap_input_{name}": [0.9 + 2 * gap] * 7 for name, gap in levels.items()}
+    store = Store(tmp_path)
+    store.add(designs.chain_association(), "", {0: row}, 1.0)
+    data = Stored.of(store).data["capacity"]
+    assert "p_max" not in data
+    for name, deviation in (("overlap", 0.02), ("overlap_input", 0.04)):
+        error = data[f"{name}_median_error"].values
+        assert error == pytest.approx(1.2533 * deviation / 40)
+    aligned = next(claim for claim in CLAIMS if claim.key == "alignment of the first layer")
+    judged = judge(aligned, data)
+    assert judged.verdict is Verdict.DIFFERS  # 0.9 is no close alignment
+    assert judged.ours is not None
+    assert "one network" in judged.ours.at
+
+
 def test_searches_are_not_cut_short() -> None:
     assert Schedule(0.0, 0.01).iterations - designs.ITERATIONS["rbp"] <= 1  # of some three hundred
 

@@ -8,7 +8,7 @@ import torch
 
 from rmsim.couplings import DenseChain
 from rmsim.dynamics.sweeps import fill_mask, mask_keys
-from rmsim.learning import State, Wiring, batch_step, infer, initialise, train_epoch
+from rmsim.learning import State, Wiring, batch_step, infer, initialise, sign_tables, train_epoch
 from rmsim.learning.phases import Flips, by_columns
 from rmsim.learning.plasticity import has_inference_kernel, has_kernel, recurrent_rows
 from rmsim.learning.presets import dense_recipe, sparse_recipe
@@ -492,6 +492,31 @@ def test_the_faster_number_of_threads_learns() -> None:
         assert learner._threads(2) == (chosen, False)
     learner._tried -= 60
     assert learner._threads(2) == (2, True)
+
+
+def test_threads_are_timed_by_the_batch_and_warm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two take 0.6 of one; few batches, a smaller last one and a slow start do not hide it."""
+    parameters = dense_recipe(50, classes=C)
+    learner = TableLearner(parameters, initialise(parameters, D, C, seed=1))
+    now, used = [100.0], []
+
+    def learn(x: torch.Tensor, y: torch.Tensor, batch: int, threads: int) -> None:
+        cold = not any(before == threads for before, _ in used)
+        now[0] += 5.0 * cold + len(x) / batch * (0.6 if threads == 2 else 1.0)
+        used.append((threads, len(x)))
+
+    monkeypatch.setattr(learner, "_learn_batches", learn)
+    monkeypatch.setattr(sign_tables, "thread_count", lambda size, grain: 2)
+    monkeypatch.setattr(sign_tables.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(sign_tables, "_AGAIN", 1e9)
+    size = parameters.batch.size
+    samples = 10 * size + 5
+    x, y = torch.zeros(samples, D), torch.zeros(samples, dtype=torch.int64)
+    for _ in range(2):
+        learner.learn(x, y, torch.arange(samples))
+    assert sum(count for _, count in used) == 2 * samples
+    assert learner._pace == {2: pytest.approx(0.6), 1: pytest.approx(1.0)}
+    assert used[-2:] == [(2, 10 * size), (2, 5)]
 
 
 def test_float64_takes_the_route_by_flips() -> None:
