@@ -311,18 +311,17 @@ def _row_pointer(context: Any, builder: Any, kind: Any, array: Any, row: Any, ve
 def _row(signs: bool) -> Any:
     """Return the code of a row times the lanes of numbers, or of signs that are given by bits."""
 
-    def row_field(
+    def row_product(
         typing_context: Any,
         values: Any,
         columns: Any,
         first: Any,
         last: Any,
         lanes: Any,
-        field: Any,
         out: Any,
         row: Any,
     ) -> Any:
-        signature = types.void(values, columns, first, last, lanes, field, out, row)
+        signature = types.void(values, columns, first, last, lanes, out, row)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             kinds = signature.args
@@ -345,21 +344,18 @@ def _row(signs: bool) -> Any:
                     state = builder.load(place, align=aligned)
                     product = builder.fmul(value, state, flags=("contract",))
                 builder.store(builder.fadd(product, builder.load(total), ("contract",)), total)
-            row = arguments[7]
-            place = _row_pointer(context, builder, kinds[5], arguments[5], row, vector)
-            h = builder.fadd(builder.load(total), builder.load(place, align=aligned))
-            place = _row_pointer(context, builder, kinds[6], arguments[6], row, vector)
-            builder.store(h, place, align=aligned)
+            place = _row_pointer(context, builder, kinds[5], arguments[5], arguments[6], vector)
+            builder.store(builder.load(total), place, align=aligned)
             return context.get_dummy_value()
 
         return signature, generate
 
-    return intrinsic(row_field)
+    return intrinsic(row_product)
 
 
-#: ``row_field(values, columns, first, last, lanes, field, out, row)`` writes
-#: ``field[row] + sum of values[e] * lanes[columns[e]]`` into ``out[row]``.
-row_field = _row(signs=False)
+#: ``row_product(values, columns, first, last, lanes, out, row)`` writes the
+#: ``sum of values[e] * lanes[columns[e]]`` into ``out[row]``.
+row_product = _row(signs=False)
 #: The same for lanes +1 and -1, which are given by words of 16 bits, set where a lane is -1. The
 #: words of 16 numbers are a thirty-second of their size: they stay next to the processor.
 row_spins = _row(signs=True)
@@ -402,8 +398,8 @@ def _lane_bits(typing_context: Any, one: Any, row: Any, two: Any, limit: Any) ->
     return signature, generate
 
 
-def _row_turn(typing_context: Any, product: Any, field: Any, words: Any, row: Any) -> Any:
-    """Write which lanes of ``product[row] + field[row]`` are down; return which of them turn."""
+def _row_flip(typing_context: Any, product: Any, field: Any, words: Any, row: Any) -> Any:
+    """Write which lanes of ``product[row] + field[row]`` are down; return which of them flip."""
     signature = types.uint16(product, field, words, row)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -417,9 +413,9 @@ def _row_turn(typing_context: Any, product: Any, field: Any, words: Any, row: An
         new = builder.not_(up)
         words_at = context.make_array(kinds[2])(context, builder, arguments[2]).data
         place = builder.gep(words_at, [row])
-        turned = builder.xor(new, builder.load(place))
+        flipped = builder.xor(new, builder.load(place))
         builder.store(new, place)
-        return turned
+        return flipped
 
     return signature, generate
 
@@ -436,5 +432,5 @@ def _popcount(typing_context: Any, word: Any) -> Any:
 
 lane_dot: Any = intrinsic(_lane_dot)
 lane_bits: Any = intrinsic(_lane_bits)
-row_turn: Any = intrinsic(_row_turn)
+row_flip: Any = intrinsic(_row_flip)
 popcount: Any = intrinsic(_popcount)

@@ -15,7 +15,7 @@ numbers of synchronous sweeps of all neurons, the perceptron rule, W_back frozen
 (:func:`has_kernel`). The results are those of the general route up to the rounding of sums that are
 taken in another order. 16 samples of a batch are the lanes of a vector, ``lanes[k]`` holding them
 for neuron (or input) k. The products ``sum of values[e] * lanes[columns[e]]`` are kept from sweep
-to sweep: only rows that read a neuron which turned in the sweep before, in any lane, are summed
+to sweep: only rows that read a neuron which flipped in the sweep before, in any lane, are summed
 again (:class:`Moving`), with the same result to the bit. In a network that has learnt a little
 these are 2 or 3 passes over the rows instead of 11. The update counts bits: of the lanes where
 neuron i learns, those where i and j agree give +1, the others -1, so that a coupling costs a few
@@ -37,9 +37,9 @@ from rmsim.compiled_vectors import (
     lane_bits,
     lane_dot,
     popcount,
-    row_field,
+    row_flip,
+    row_product,
     row_spins,
-    row_turn,
 )
 from rmsim.learning.parameters import Parameters
 from rmsim.learning.phases import Phases
@@ -132,7 +132,7 @@ def decay_(parameters: Parameters, state: State) -> None:
 #: Samples worth a thread of their own at inference.
 _GRAIN = 64
 
-#: Neurons that turned and that a row reads, on average, from which on all rows are summed again.
+#: Neurons that flipped and that a row reads, on average, from which on all rows are summed again.
 _NEARLY_ALL = 3
 
 
@@ -214,7 +214,6 @@ class RowLearner:
             learn_batches(
                 inputs.numpy(),
                 labels.numpy(),
-                np.arange(len(inputs)),
                 batch,
                 self._recurrent,
                 self._readers,
@@ -283,17 +282,14 @@ class Moving(NamedTuple):
         Sums over the entries of each row, J_D and lambda included.
     stale : (N), uint8
         Which products are of earlier states.
-    turned : (N), int64
-        Space for the neurons that turn in a sweep.
-    zero : (N, 16)
-        No field.
+    flipped : (N), int64
+        Space for the neurons that flip in a sweep.
     """
 
     down: Any
     product: Any
     stale: Any
-    turned: Any
-    zero: Any
+    flipped: Any
 
 
 class Protocol(NamedTuple):
@@ -410,7 +406,6 @@ def _protocol(parameters: Parameters, state: State, batch: int) -> Protocol:
 def learn_batches(
     x: Any,
     labels: Any,
-    order: Any,
     batch: int,
     recurrent: Any,
     readers: Any,
@@ -419,14 +414,12 @@ def learn_batches(
     readout: Any,
     protocol: Any,
 ) -> None:
-    """Learn the samples `order` in batches; their number is a multiple of `batch`.
+    """Learn the samples in batches; their number is a multiple of `batch`.
 
     Parameters
     ----------
     x, labels : arrays, (samples, D), (samples)
         Inputs of the type of the weights, class numbers.
-    order : (samples to learn), int64
-        Which samples, in this order.
     batch : int
         Samples per batch.
     recurrent, feed, readout : Rows
@@ -450,18 +443,16 @@ def learn_batches(
     field, o = np.empty((neurons, LANES), kind), np.empty((classes, LANES), kind)
     both, h, label_words = np.empty_like(field), np.empty_like(field), np.empty_like(learn_out)
     moving = _moving(neurons, field)
-    size = max(neurons, x.shape[1], classes)
-    zero, ones = np.zeros((size, LANES), kind), np.ones((size, LANES), kind)
-    for start in range(0, len(order), batch):
+    ones = np.ones((max(neurons, x.shape[1], classes), LANES), kind)
+    for start in range(0, len(x), batch):
         spins = True
         for block in range(blocks):
             first = start + LANES * block
-            chosen = order[first : min(start + batch, first + LANES)]
-            valid = np.uint32((1 << len(chosen)) - 1)
-            spins &= _fill_inputs(x, chosen, inputs[block])
-            _fields(feed, inputs[block], zero, field)
-            _copy(field, both)
-            _add_label_fields(back, labels, chosen, protocol, both)
+            last = min(start + batch, first + LANES)
+            valid = np.uint32((1 << (last - first)) - 1)
+            spins &= _fill_inputs(x, first, last, inputs[block])
+            _multiply(feed, inputs[block], field)
+            _add_label_fields(back, labels, first, last, protocol, field, both)
             _present(recurrent, readers, field, both, protocol, moving)
             s = states[block]
             for i in range(neurons):
@@ -472,12 +463,12 @@ def learn_batches(
             for i in range(neurons):
                 learn_j[block, i] = lane_bits(s, i, h, protocol.kappa_j) & valid
                 learn_in[block, i] = lane_bits(s, i, h, protocol.kappa_in) & valid
-            _fields(readout, s, zero, o)
+            _multiply(readout, s, o)
             for lane in range(LANES):
                 for c in range(classes):
                     y[block, c, lane] = -1
-                if lane < len(chosen):
-                    y[block, labels[chosen[lane]], lane] = 1
+                if first + lane < last:
+                    y[block, labels[first + lane], lane] = 1
             _signs(y[block], ones, label_words[block])
             for c in range(len(readout.ends)):
                 learn_out[block, c] = lane_bits(y[block], c, o, protocol.kappa_out) & valid
@@ -505,12 +496,12 @@ def infer_samples(
     field, inputs = np.empty((neurons, LANES), kind), np.empty((x.shape[1], LANES), kind)
     moving = _moving(neurons, field)
     for first in range(part[0], part[1], LANES):
-        chosen = np.arange(first, min(part[1], first + LANES))
-        _fill_inputs(x, chosen, inputs)
-        _fields(feed, inputs, moving.zero, field)
+        last = min(part[1], first + LANES)
+        _fill_inputs(x, first, last, inputs)
+        _multiply(feed, inputs, field)
         _first_sweep(field, moving)
         _sweeps(recurrent, readers, field, sweeps - 1, moving)
-        for lane in range(len(chosen)):
+        for lane in range(last - first):
             for i in range(neurons):
                 out[first + lane, i] = 1 - 2 * (moving.down[i] >> lane & 1)
 
@@ -519,8 +510,7 @@ def infer_samples(
 def _moving(neurons: int, like: Any) -> Any:
     """Return space for states and products of the type of `like`."""
     down, stale = np.zeros(neurons, np.uint16), np.zeros(neurons, np.uint8)
-    turned = np.empty(neurons, np.int64)
-    return Moving(down, np.zeros_like(like), stale, turned, np.zeros_like(like))
+    return Moving(down, np.zeros_like(like), stale, np.empty(neurons, np.int64))
 
 
 @compiled_part
@@ -545,62 +535,55 @@ def _renew(rows: Any, moving: Any) -> None:
     for i in range(len(moving.stale)):
         if moving.stale[i]:
             first, last = rows.bounds[i], rows.bounds[i + 1]
-            row_spins(
-                rows.values, rows.columns, first, last, moving.down, moving.zero, moving.product, i
-            )
+            row_spins(rows.values, rows.columns, first, last, moving.down, moving.product, i)
 
 
 @compiled_part
 def _sweeps(rows: Any, readers: Any, field: Any, count: int, moving: Any) -> None:
     """Do `count` synchronous sweeps under `field`; at a fixed point nothing is left to do.
 
-    In the first sweep any neuron may turn, since the field may be another one than before; later
+    In the first sweep any neuron may flip, since the field may be another one than before; later
     only those whose product is new.
     """
-    stale, turned, neurons = moving.stale, moving.turned, len(field)
+    stale, flipped, neurons = moving.stale, moving.flipped, len(field)
     for sweep in range(count):
         _renew(rows, moving)
-        turns = 0
+        flips = 0
         for i in range(neurons):
-            if (stale[i] or sweep == 0) and row_turn(moving.product, field, moving.down, i) != 0:
-                turned[turns] = i
-                turns += 1
-        # From some number of turns on nearly every row reads one of them.
-        many = turns * len(readers.rows) > _NEARLY_ALL * neurons * neurons
+            if (stale[i] or sweep == 0) and row_flip(moving.product, field, moving.down, i) != 0:
+                flipped[flips] = i
+                flips += 1
+        # From some number of flips on nearly every row reads one of them.
+        many = flips * len(readers.rows) > _NEARLY_ALL * neurons * neurons
         for i in range(neurons):
             stale[i] = many
-        if turns == 0:
+        if flips == 0:
             break
         if not many:
-            for k in range(turns):
-                for e in range(readers.starts[turned[k]], readers.starts[turned[k] + 1]):
+            for k in range(flips):
+                for e in range(readers.starts[flipped[k]], readers.starts[flipped[k] + 1]):
                     stale[readers.rows[e]] = 1
-
-
-@compiled_part
-def _copy(numbers: Any, out: Any) -> None:
-    for i in range(len(numbers)):
-        for lane in range(LANES):
-            out[i, lane] = numbers[i, lane]
 
 
 @compiled_part
 def _first_sweep(field: Any, moving: Any) -> None:
     """The sweep from s = 0."""
     for i in range(len(field)):
-        row_turn(moving.zero, field, moving.down, i)
+        for lane in range(LANES):
+            moving.product[i, lane] = 0
+        row_flip(moving.product, field, moving.down, i)
         moving.stale[i] = 1
 
 
 @compiled_part
-def _fill_inputs(x: Any, order: Any, lanes: Any) -> bool:
-    """Copy samples `order` of `x` into the lanes; return whether all are +1 or -1."""
+def _fill_inputs(x: Any, first: int, last: int, lanes: Any) -> bool:
+    """Copy samples `first` to `last` of `x` into the lanes; return whether all are +1 or -1."""
     spins = True
     for k in range(len(lanes)):
-        for lane in range(len(order), LANES):
+        for lane in range(last - first, LANES):
             lanes[k, lane] = 0
-    for lane in range(len(order)):
-        sample = x[order[lane]]
+    for lane in range(last - first):
+        sample = x[first + lane]
         for k in range(len(sample)):
             lanes[k, lane] = sample[k]
             spins &= abs(sample[k]) == 1
@@ -608,24 +591,28 @@ def _fill_inputs(x: Any, order: Any, lanes: Any) -> bool:
 
 
 @compiled_part
-def _fields(rows: Any, lanes: Any, field: Any, out: Any) -> None:
-    """Write field + W lanes into `out`, for all rows there are."""
+def _multiply(rows: Any, lanes: Any, out: Any) -> None:
+    """Write W lanes into `out`, for all rows there are."""
     for i in range(len(rows.ends)):
         first, last = rows.bounds[i], rows.bounds[i + 1]
-        row_field(rows.values, rows.columns, first, last, lanes, field, out, i)
+        row_product(rows.values, rows.columns, first, last, lanes, out, i)
 
 
 @compiled_part
-def _add_label_fields(back: Any, labels: Any, order: Any, protocol: Any, out: Any) -> None:
-    """Add W_back y: the field of 'no class' for all, and the difference for the class of each."""
+def _add_label_fields(
+    back: Any, labels: Any, first: int, last: int, protocol: Any, field: Any, out: Any
+) -> None:
+    """Write field + W_back y: the field of 'no class' for all, and what the class of each adds."""
     difference = protocol.label_true - protocol.label_other
     for i in range(len(out)):
         total = out.dtype.type(0)
         for c in range(back.shape[1]):
             total += back[i, c]
         total *= protocol.label_other
-        for lane in range(len(order)):
-            out[i, lane] += total + difference * back[i, labels[order[lane]]]
+        for lane in range(LANES):
+            out[i, lane] = field[i, lane]
+        for lane in range(last - first):
+            out[i, lane] += total + difference * back[i, labels[first + lane]]
 
 
 @compiled_part
