@@ -58,7 +58,7 @@ class Verdict(StrEnum):
     DIFFERS = "differs"
     #: The number is reproduced, by constants that were fitted to it.
     RECONSTRUCTED = "reconstructed"
-    #: An inequality whose edge is within our error.
+    #: A claim whose edge is within our error.
     UNRESOLVED = "not resolved"
     #: An equality that our error is too large to test.
     NO_POWER = "error too large"
@@ -74,11 +74,12 @@ class Verdict(StrEnum):
 RULE = (
     "Each claim grants a deviation that was fixed before the run (see the table of grants): "
     "half a unit of the last printed digit unless its row says otherwise. A claim *differs* "
-    f"if it is violated by more than {SIGNIFICANCE:g} of our errors beyond that. Otherwise a "
-    f"number *agrees* if our error is at most {POWER:g} times what is granted; with a larger "
-    "one it could not have failed (*error too large*). An inequality must hold by "
+    f"if it is violated by more than {SIGNIFICANCE:g} of our errors beyond that. A number "
+    f"*agrees* if it is within what is granted and our error is at most {POWER:g} times that; with "
+    "a larger one it could not have failed (*error too large*). An inequality must hold by "
     f"{SIGNIFICANCE:g} errors, and what the paper calls little or comparable must stay within "
-    "what is granted by as many; if not, it is *not resolved*. *Reconstructed* means that "
+    "what is granted by as many; if not, or if a number is beyond what is granted by fewer, it is "
+    "*not resolved*. *Reconstructed* means that "
     "some constant that the paper does not give was fitted to this number, so that agreement "
     "is no evidence. Differences of figures carry the error of independent numbers, also where "
     "both networks start from the same weights; those of stored runs are taken image by image, "
@@ -379,8 +380,9 @@ class Judged:
     def resolved(self) -> bool:
         """Whether our error is small enough to confirm what is not violated.
 
-        An equality needs an error of at most :data:`POWER` times what is granted: a number that
-        would be compatible with almost anything confirms nothing. Of an inequality nothing is said
+        An equality needs a number within what is granted and an error of at most :data:`POWER`
+        times that: one that would be compatible with almost anything confirms nothing. Of an
+        inequality nothing is said
         by a value within :data:`SIGNIFICANCE` errors of its edge, and so of both edges of a
         similarity.
         """
@@ -388,10 +390,16 @@ class Judged:
             return False
         slack = self.claim.slack * (1 + 1e-9)
         if self.claim.relation is Relation.EQUAL:
-            return self.ours.error <= POWER * slack
+            return self.has_power and self.claim.excess(self.ours.value) == 0
         gap = self.ours.value - self.claim.number
         signed = {Relation.ABOVE: gap, Relation.BELOW: -gap}.get(self.claim.relation, -abs(gap))
         return signed + slack >= SIGNIFICANCE * self.ours.error
+
+    @property
+    def has_power(self) -> bool:
+        """Whether our error is small against what is granted to an equality."""
+        granted = POWER * self.claim.slack * (1 + 1e-9)
+        return self.ours is not None and self.ours.error <= granted
 
     @property
     def verdict(self) -> Verdict:
@@ -404,7 +412,8 @@ class Judged:
         if self.sigmas > SIGNIFICANCE:
             return Verdict.DIFFERS
         if not self.resolved:
-            return Verdict.NO_POWER if claim.relation is Relation.EQUAL else Verdict.UNRESOLVED
+            weak = claim.relation is Relation.EQUAL and not self.has_power
+            return Verdict.NO_POWER if weak else Verdict.UNRESOLVED
         return Verdict.RECONSTRUCTED if claim.sort is Kind.RECONSTRUCTED else Verdict.AGREES
 
     @property

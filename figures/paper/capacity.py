@@ -95,8 +95,11 @@ def plot(data: xr.Dataset) -> Picture:
         axis.set_title(f"({letter})", loc="left", fontweight="bold")
     shown = _wider(data)
     capacity_panel(left, shown, "reconstruction")
-    if left.get_legend() is None:
+    legend = left.get_legend()
+    if legend is None:
         left.legend([], [], title="no capacity was found")
+    elif shown is not data:
+        legend.set_title("stored trials")
     there = _found(shown).any("layers").values
     sizes = shown["n"].values[there] if there.any() else shown["n"].values
     n = np.array([float(sizes.min()), float(sizes.max())])

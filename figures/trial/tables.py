@@ -200,8 +200,14 @@ class Table:
         values = {cell: float(one.mean()) for cell, one in means.items()}
         return self._dataset({name: values, f"{name}_error": errors})
 
-    def number(self, stored: StoredRuns, name: str, read: Number) -> xr.Dataset | None:
-        """Return a number with its error, mean over networks, as variable `name`."""
+    def number(
+        self, stored: StoredRuns, name: str, read: Number, *, step: float = 0.0
+    ) -> xr.Dataset | None:
+        """Return a number with its error, mean over networks, as variable `name`.
+
+        A number that takes values in steps has a variance of step^2/12 at least, even if those of
+        some networks are the same.
+        """
         values: dict[tuple[Any, ...], NDArray[np.float64]] = {}
         own: dict[tuple[Any, ...], float] = {}
         for cell, runs in self.cells.items():
@@ -213,7 +219,7 @@ class Table:
                 own[cell] = float(np.mean([error for _, error in pairs]))
         if not values:
             return None
-        spread = self._spread(values)
+        spread = self._spread(values, step**2 / 12)
         return self._dataset(
             {
                 name: {cell: float(one.mean()) for cell, one in values.items()},
@@ -256,9 +262,12 @@ class Table:
         return cells
 
     def _spread(
-        self, values: Mapping[tuple[Any, ...], NDArray[np.float64]]
+        self, values: Mapping[tuple[Any, ...], NDArray[np.float64]], least: float = 0.0
     ) -> dict[tuple[Any, ...], float]:
-        """Return the error of the means from the spread of networks, pooled; NaN if unknown."""
+        """Return the error of the means from the spread of networks, pooled; NaN if unknown.
+
+        The variance of networks is not below `least`.
+        """
         squares: dict[Hashable, float] = {}
         freedom: dict[Hashable, int] = {}
         for cell, one in values.items():
@@ -268,13 +277,13 @@ class Table:
 
         def variance(group: Hashable) -> float:
             if freedom[group] >= LEAST_FREEDOM:
-                return squares[group] / freedom[group]
+                return max(least, squares[group] / freedom[group])
             every = sum(freedom.values())
             if every < LEAST_FREEDOM:
                 return math.nan
             # The cells of the group have too few networks: the largest that is known of all.
             own = squares[group] / freedom[group] if freedom[group] else 0.0
-            return max(own, sum(squares.values()) / every)
+            return max(least, own, sum(squares.values()) / every)
 
         def factor(group: Hashable) -> float:
             known = freedom[group]

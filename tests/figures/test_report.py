@@ -74,9 +74,10 @@ _RECONSTRUCTED = {"kind": Kind.RECONSTRUCTED}
 @pytest.mark.parametrize(
     ("changes", "value", "error", "verdict", "text"),
     [
-        # Half a unit of the last digit is granted, and three errors beyond it.
+        # Half a unit of the last digit is granted; up to three errors beyond it nothing is said.
         ({}, 0.0749, 1e-9, Verdict.AGREES, "agrees"),
-        ({}, 0.075 + 0.0029, 0.001, Verdict.AGREES, "agrees"),
+        ({}, 0.0749, 0.001, Verdict.AGREES, "agrees"),
+        ({}, 0.075 + 0.0029, 0.001, Verdict.UNRESOLVED, "not resolved"),
         ({}, 0.075 + 0.0031, 0.001, Verdict.DIFFERS, "differs by 3.1 σ"),
         ({}, 0.06, 0.0, Verdict.DIFFERS, "differs by 0.005, beyond all error"),
         (_granted(0.0), 0.074, 0.001, Verdict.DIFFERS, "differs by 4.0 σ"),

@@ -399,24 +399,42 @@ def test_questions_are_about_claims_that_read_their_data() -> None:
     assert STORED <= TRIED
 
 
-def test_overlaps_by_layer_have_errors_of_their_own(tmp_path: Path) -> None:
-    """The chain of N = 2000: medians over 1600 patterns of one network."""
-    levels = {"median": 0.0, "low": -0.0329, "high": 0.0329}
-    row: dict[str, Any] = {"patterns": 1600, "o5": 0.99, "epochs": 10}
-    row |= {f"overlap_{name}": [0.5 + gap] * 7 for name, gap in levels.items()}
-    row |= {f"overlap_input_{name}": [0.9 + 2 * gap] * 7 for name, gap in levels.items()}
+def test_overlaps_by_layer_are_those_of_three_networks(tmp_path: Path) -> None:
+    """The chain of N = 2000: errors are those of target and input, each of its own."""
     store = Store(tmp_path)
-    store.add(designs.chain_association(), "", {0: row}, 1.0)
+    for seed in designs.CHAIN_SEEDS:
+        assert "capacity" not in Stored.of(store).data
+        row: dict[str, Any] = {"patterns": 1600, "o5": 0.9, "epochs": 10}
+        for name, unit in (("overlap", 0.01), ("overlap_input", 0.02)):
+            row |= {
+                f"{name}_{level}": [0.8 + seed * unit] * 7 for level in ("median", "low", "high")
+            }
+        store.add(designs.chain_association(seed), "", {0: row}, 1.0)
     data = Stored.of(store).data["capacity"]
     assert "p_max" not in data
-    for name, deviation in (("overlap", 0.02), ("overlap_input", 0.04)):
-        error = data[f"{name}_median_error"].values
-        assert error == pytest.approx(1.2533 * deviation / 40)
+    for name, unit in (("overlap", 0.01), ("overlap_input", 0.02)):
+        assert data[f"{name}_median"].values == pytest.approx(0.8 + unit)
+        error = student(2) * unit / math.sqrt(3)
+        assert data[f"{name}_median_error"].values == pytest.approx(error)
     aligned = next(claim for claim in CLAIMS if claim.key == "alignment of the first layer")
     judged = judge(aligned, data)
-    assert judged.verdict is Verdict.DIFFERS  # 0.9 is no close alignment
     assert judged.ours is not None
-    assert "one network" in judged.ours.at
+    assert judged.ours.at == "P = 1600, 3 networks"
+
+
+def test_numbers_in_steps_have_a_spread_where_networks_coincide(tmp_path: Path) -> None:
+    store, runs = Store(tmp_path), [Perceptron("mnist", 9, 0.003, seed, (1,)) for seed in range(3)]
+    for run in runs:
+        store.add(run, "", {1: {"q": 0.75}}, 1.0)
+    table = Table(("n",), {(9,): runs}, 1)
+
+    def error(step: float) -> float:
+        data = table.number(Stored.of(store), "q", lambda row: (row["q"], 0.0), step=step)
+        assert data is not None
+        return float(data["q_error"].values[0])
+
+    assert error(0.0) == 0.0
+    assert error(0.01) == pytest.approx(student(2) * 0.01 / math.sqrt(12 * 3))
 
 
 def test_searches_are_not_cut_short() -> None:
