@@ -99,7 +99,7 @@ def plot(data: xr.Dataset) -> Picture:
     if legend is None:
         left.legend([], [], title="no capacity was found")
     elif shown is not data:
-        legend.set_title("stored trials")
+        legend.set_title(f"stored trials\n{legend.get_title().get_text()}")
     there = _found(shown).any("layers").values
     sizes = shown["n"].values[there] if there.any() else shown["n"].values
     n = np.array([float(sizes.min()), float(sizes.max())])
