@@ -100,7 +100,7 @@ def plot(data: xr.Dataset) -> Picture:
             )
         label_axes(axis, label, "accuracy")
         size = f"{fixed}, $N={int(one['n'])}$"
-        _legend(axis, f"{size}, {trained_for(one, f'test_accuracy_{name}')}")
+        _legend(axis, f"{size},\n{trained_for(one, f'test_accuracy_{name}')}")
     return picture
 
 
@@ -126,12 +126,12 @@ def _margins(axis: Axes) -> None:
         label=r"$\kappa=1.9$",
     )  # fmt: skip
     label_axes(axis, r"$\lambda$", "test accuracy")
-    _legend(axis, "$J_D=0$, $N=200$, 3 epochs")
+    _legend(axis, "$J_D=0$, $N=200$,\n3 epochs")
 
 
 def _legend(axis: Axes, title: str) -> None:
     chance_line(axis)
-    axis.set_ylim(0, 1.15)
+    axis.set_ylim(0, 1.3)  # room for the legend
     axis.set_yticks(np.linspace(0, 1, 6))
     axis.legend(title=title, loc="upper left", ncols=2, columnspacing=1.0, handlelength=1.4)
 

@@ -73,9 +73,9 @@ def test_a_curve_is_that_of_stored_runs_from_three_points_on(
     put(monkeypatch, jd_lambda_duality=long)
     picture = drawn("jd_lambda_duality", computed)
     assert points(picture, 0) == [0.0, 0.2, 0.7]
-    assert title(picture, 0) == r"$\lambda=0$, $N=400$, 20 epochs, 2 networks"
+    assert title(picture, 0) == "$\\lambda=0$, $N=400$,\n20 epochs, 2 networks"
     assert points(picture, 1) == [0.0, 5.0]  # of lambda there are two only
-    assert title(picture, 1) == "$J_D=0$, $N=30$, 3 epochs"
+    assert title(picture, 1) == "$J_D=0$, $N=30$,\n3 epochs"
     put(monkeypatch, jd_lambda_duality=long.assign_coords(epochs=3))
     assert points(drawn("jd_lambda_duality", computed), 0) == [0.0, 0.5]
 
