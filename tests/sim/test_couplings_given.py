@@ -89,7 +89,7 @@ def bad(diagonal: float = 0.0, entry: Any = 1.0, dtype: Any = float) -> np.ndarr
         (np.zeros((3, 4)), r"J must be a square matrix \(n, n\), or .* got of shape \(3, 4\)"),
         (np.zeros(3), "J must be a square matrix"),
         (np.zeros((1, 2, 3, 3)), "J must be a square matrix"),
-        ([[0, 1], [0]], "J must be real numbers, got lists of different lengths"),
+        ([[0, 1], [0]], "J must be real numbers, got lists of unequal lengths"),
         (np.array([["a", "b"], ["c", "d"]]), "J must be real numbers, got an array of text"),
         (np.array([[None, 1], [2, 3]]), "J must be real numbers, got an array of objects"),
         (sparse.csr_array(bad(diagonal=0.5)), "J must be zero on its diagonal"),
