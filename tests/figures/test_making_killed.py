@@ -45,8 +45,9 @@ def _end(base: Path, when: Callable[[], bool], number: signal.Signals) -> tuple[
 
 
 def _without_progress(told: str) -> str:
-    """Leave out how far it is, which a slow machine says."""
-    return re.sub(r"^\w+: \d+ of \d+ done after .*\n", "", told, flags=re.M)
+    """Leave out how far it is, and how long it will take, which a slow machine says."""
+    lines = r"^\w+: (\d+ of \d+ done after .*|\d+ points to compute, about .*)\n"
+    return re.sub(lines, "", told, flags=re.M)
 
 
 def _data(folder: Path) -> dict[str, int]:
