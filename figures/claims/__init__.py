@@ -107,10 +107,12 @@ def verdict_of(judged: Sequence[Judged]) -> str:
     total, differ = len(verdicts), verdicts.count(Verdict.DIFFERS)
     decided = sum(verdict in DECIDED for verdict in verdicts)
     rest = "" if decided == total else f", {total - decided} open"
+    edge = verdicts.count(Verdict.EDGE)
+    known = f", {edge} at the edge" if edge else ""
     if differ:
-        return f"differs: {differ} of {total}{rest}"
+        return f"differs: {differ} of {total}{rest}{known}"
     if decided < total:
-        return f"open: {decided or 'none'} of {total} decided"
+        return f"open: {decided or 'none'} of {total} decided{known}"
     reconstructed = verdicts.count(Verdict.RECONSTRUCTED)
     if reconstructed == total:
         return f"reconstructed: {total}"

@@ -58,6 +58,8 @@ class Verdict(StrEnum):
     DIFFERS = "differs"
     #: The number is reproduced, by constants that were fitted to it.
     RECONSTRUCTED = "reconstructed"
+    #: Three of our errors are less than what is granted, and its edge is within them.
+    EDGE = "at the edge"
     #: A claim whose edge is within our error.
     UNRESOLVED = "not resolved"
     #: An equality that our error is too large to test.
@@ -79,7 +81,10 @@ RULE = (
     "a larger one it could not have failed (*error too large*). An inequality must hold by "
     f"{SIGNIFICANCE:g} errors, and what the paper calls little or comparable must stay within "
     "what is granted by as many; if not, or if a number is beyond what is granted by fewer, it is "
-    "*not resolved*. *Reconstructed* means that "
+    f"*not resolved*, or *at the edge* where {SIGNIFICANCE:g} errors are less than what is "
+    "granted: then the number is known, and more runs will hardly decide what the words leave "
+    "open. "
+    "*Reconstructed* means that "
     "some constant that the paper does not give was fitted to this number, so that agreement "
     "is no evidence. Differences of figures carry the error of independent numbers, also where "
     "both networks start from the same weights; those of stored runs are taken image by image, "
@@ -94,6 +99,7 @@ COUNTS = {
     Verdict.AGREES: "agree",
     Verdict.DIFFERS: "differ",
     Verdict.RECONSTRUCTED: "reconstructed",
+    Verdict.EDGE: "at the edge",
     Verdict.UNRESOLVED: "not resolved",
     Verdict.NO_POWER: "error too large",
     Verdict.UNTESTED: "not tested at this scale",
@@ -412,8 +418,10 @@ class Judged:
         if self.sigmas > SIGNIFICANCE:
             return Verdict.DIFFERS
         if not self.resolved:
-            weak = claim.relation is Relation.EQUAL and not self.has_power
-            return Verdict.NO_POWER if weak else Verdict.UNRESOLVED
+            if claim.relation is Relation.EQUAL and not self.has_power:
+                return Verdict.NO_POWER
+            known = SIGNIFICANCE * self.ours.error <= claim.slack * (1 + 1e-9)
+            return Verdict.EDGE if known and claim.slack else Verdict.UNRESOLVED
         return Verdict.RECONSTRUCTED if claim.sort is Kind.RECONSTRUCTED else Verdict.AGREES
 
     @property

@@ -348,15 +348,17 @@ def _range(level: str, printed: str) -> Claim:
 
 
 def _qdyn_accuracy(part: str, printed: str, row: tuple[str, str, str]) -> Claim:
+    read = _row(f"{part}_accuracy", row, 20)
+    percent = "%" in printed
     return Claim(
         f"accuracy {part} {' '.join(row)}",
         f"{part} accuracy after 20 epochs, {_text(row)}",
         printed,
         _SM_H,
-        str(float(printed.strip("~ %")) / (100 if "%" in printed else 1)),
+        str(float(printed.strip("~ %")) / (100 if percent else 1)),
         "qdyn_table",
-        _row(f"{part}_accuracy", row, 20),
-        grant=grants.ROUNDED_PERCENT if "%" in printed else grants.GUESSING,
+        OfNetworks(read) if percent else read,
+        grant=grants.ONE_NETWORK if percent else grants.GUESSING,
         headline=row == _BEST,
     )
 

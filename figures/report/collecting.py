@@ -6,6 +6,7 @@ Our numbers for all claims and the runs they come from, as plain values that JSO
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
@@ -149,11 +150,11 @@ class Results:
             "class": str(claim.sort),
             "needs": claim.needs,
             "command": command(claim),
-            "value": None if ours is None else ours.value,
-            "error": None if ours is None else ours.error,
+            "value": None if ours is None else _digits(ours.value, ours.error),
+            "error": None if ours is None else _digits(ours.error, ours.error),
             "at": "" if ours is None else ours.at,
             **self._provenance(claim, ours),
-            "indicative": None if hint is None else hint.value,
+            "indicative": None if hint is None else _digits(hint.value, hint.error),
             "indicative_at": "" if hint is None else hint.at,
             "verdict": str(judged.verdict),
             "text": judged.text,
@@ -176,9 +177,9 @@ class Results:
     def to_json(self) -> str:
         """Return the numbers and the runs as JSON."""
         document = {
-            "numbers": {key: asdict(value) for key, value in self.numbers.items()},
+            "numbers": {key: _plain(value) for key, value in self.numbers.items()},
             "runs": {name: asdict(run) for name, run in self.runs.items()},
-            "indicative": {key: asdict(value) for key, value in self.indicative.items()},
+            "indicative": {key: _plain(value) for key, value in self.indicative.items()},
         }
         return json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n"
 
@@ -207,6 +208,25 @@ def command(claim: Claim) -> str:
     if claim.id in decided_by_runs():
         return f"python -m figures decide --id {claim.id}"
     return claim.command
+
+
+def _plain(ours: Ours) -> dict[str, Any]:
+    """Return a number as JSON values."""
+    value, error = (_digits(one, ours.error) for one in (ours.value, ours.error))
+    return asdict(ours) | {"value": value, "error": error}
+
+
+def _digits(value: float, error: float) -> float:
+    """Return `value` to a ten-thousandth of its error: the digits that every machine computes.
+
+    Examples
+    --------
+    >>> _digits(0.0416770266316, 0.0367862732), _digits(2 / 3, 0.0)
+    (0.041677, 0.666666666667)
+    """
+    if error > 0:
+        return round(value, 4 - math.floor(math.log10(error)))
+    return float(f"{value:.12g}")
 
 
 def _made(kind: type[Made], values: Mapping[str, Any]) -> Made:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from figures.claims import CLAIMS, SECTIONS, grouped, verdict_of
+from figures.claims import CLAIMS, DECIDED, SECTIONS, grouped, verdict_of
 from figures.claims.claim import COUNTS, FIGURE_OF, RULE, Judged, Ours, Verdict
 from figures.report.collecting import Entry, Report, Results, State, command
 
@@ -99,8 +99,7 @@ _FILTER = (
 def _decided(results: Results) -> str:
     """Say how many claims are decided, how many of them by stored runs, and why the others not."""
     judged = [results.judged(claim) for claim in CLAIMS]
-    done = (Verdict.AGREES, Verdict.DIFFERS, Verdict.RECONSTRUCTED)
-    decided = [one for one in judged if one.verdict in done]
+    decided = [one for one in judged if one.verdict in DECIDED]
     stored = sum(one.ours is not None and bool(one.ours.stored) for one in decided)
     sentence = f"{len(decided)} of {len(judged)} claims are decided"
     if stored:
@@ -229,6 +228,7 @@ CLASSES = {
     Verdict.AGREES: "agrees",
     Verdict.DIFFERS: "differs",
     Verdict.RECONSTRUCTED: "reconstructed",
+    Verdict.EDGE: "unresolved",
     Verdict.UNRESOLVED: "unresolved",
     Verdict.NO_POWER: "unresolved",
     Verdict.UNTESTED: "untested",
@@ -306,7 +306,7 @@ def _legend(results: Results) -> str:
         "agrees": "agrees",
         "differs": "differs",
         "reconstructed": "reconstructed",
-        "unresolved": "not resolved, or error too large",
+        "unresolved": "at the edge, not resolved, or error too large",
         "untested": "not decided (see the reason in its row)",
     }
     counted = {
@@ -359,7 +359,8 @@ def blanks(judged: Sequence[Judged]) -> str:
     """Return how many claims have no verdict for each kind of reason."""
     names = {
         Verdict.UNTESTED: "too small: the runs at hand do not reach their sizes or epochs",
-        Verdict.UNRESOLVED: "not resolved by the last seed",
+        Verdict.EDGE: "known to better than what is granted, at its edge",
+        Verdict.UNRESOLVED: "not resolved by the runs so far",
         Verdict.NO_POWER: "our error is too large",
         Verdict.ABSENT: "data absent",
         Verdict.NOT_RUN: "no run of ours measures it",
