@@ -235,7 +235,7 @@ STATEMENTS = (
     Statement(
         "A readout learnt offline is equivalent; other topologies learn, too",
         "SM-C",
-        ("offline readout", "other topologies"),
+        ("offline readout", "other topologies", "skip connections"),
     ),
     Statement(
         "Accuracy on MNIST is comparable to backpropagation with as many parameters",

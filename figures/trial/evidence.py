@@ -268,8 +268,9 @@ def _spots(stored: Stored) -> xr.Dataset | None:
     }
     offline: Cells = {("offline",): [designs.offline_network(seed) for seed in seeds]}
     topology: Cells = {
-        (name,): [designs.block_network(seed, learns=name == "learnt") for seed in seeds]
-        for name in ("learnt", "frozen")
+        (skip, learns): [designs.block_network(seed, learns=learns, skip=skip) for seed in seeds]
+        for skip in (False, True)
+        for learns in (True, False)
     }
     table = {("table", 0.0): [designs.tuned_network(seed) for seed in designs.SEEDS]}
     tuned: Cells = table | {
@@ -294,7 +295,8 @@ def _spots(stored: Stored) -> xr.Dataset | None:
         Table(("readout",), offline, last).gain(
             stored, "readout_gain", "offline_test_correct", "test_correct"
         ),
-        Table(("topology",), topology, last).accuracy(
+        # Networks without skip connections learn or guess by chance of their seed.
+        Table(("skip", "learns"), topology, last, lambda cell: cell == (False, True)).accuracy(
             stored, "topology_accuracy", "test_correct", "test"
         ),
         Table(("setting", "other"), tuned, designs.EPOCHS).accuracy(

@@ -186,6 +186,8 @@ class Network(_OfPlan):
         If not 0, the neurons are a chain of so many layers with dense couplings within and between
         neighbours (SM-C, arbitrary topology); the first sees the input, the last the label and the
         readout.
+    skip : bool
+        Whether the input reaches every one of these layers (skip connections), not the first alone.
     survey : mapping, optional
         How much of the landscape of attractors is measured at each of them: the parameters of
         :class:`rmsim.studies.landscape_survey.Survey` by name.
@@ -198,6 +200,7 @@ class Network(_OfPlan):
     settle: int = 0
     offline: bool = False
     blocks: int = 0
+    skip: bool = False
     survey: Mapping[str, Any] | None = None
 
     kind: ClassVar[str] = "network"
@@ -225,6 +228,8 @@ class Network(_OfPlan):
             measured["offline"] = True
         if self.blocks:
             measured["blocks"] = self.blocks
+        if self.skip:
+            measured["skip"] = True
         if self.survey is not None:
             measured["survey"] = dict(self.survey)
         return {"kind": self.kind, "plan": plan, **measured}

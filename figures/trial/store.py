@@ -303,8 +303,8 @@ def initial_state(run: Network, data: Dataset) -> State:
     if run.blocks:
         layer = torch.arange(plan.parameters.neurons) * run.blocks // plan.parameters.neurons
         near = (layer[:, None] - layer[None, :]).abs() <= 1
-        first, last = layer == 0, layer == run.blocks - 1
-        wiring = Wiring(near.fill_diagonal_(False), first, last, last)
+        seen, last = (layer >= 0 if run.skip else layer == 0), layer == run.blocks - 1
+        wiring = Wiring(near.fill_diagonal_(False), seen, last, last)
     return run_folder.initial_state(plan, data, wiring=wiring)
 
 
