@@ -69,6 +69,8 @@ class Results:
     runs: Mapping[str, Run]
     #: For claims without a number: what smaller sizes or too few networks give; no verdict.
     indicative: Mapping[str, Ours] = field(default_factory=dict)
+    #: Data set and change -> ours minus the perceptron: what moves the central claim.
+    moves: Mapping[str, Ours] = field(default_factory=dict)
 
     @classmethod
     def of(cls, data: Mapping[str, xr.Dataset], stored: Stored | None = None) -> Results:
@@ -91,7 +93,8 @@ class Results:
                 hint = indicative(claim, data.get(claim.data))
             if hint is not None:
                 rough[claim.key] = hint
-        return cls(numbers, {name: Run.of(one) for name, one in sorted(data.items())}, rough)
+        runs = {name: Run.of(one) for name, one in sorted(data.items())}
+        return cls(numbers, runs, rough, {} if stored is None else stored.moves())
 
     def judged(self, claim: Claim) -> Judged:
         """Return `claim` with our number and the verdict."""
@@ -131,7 +134,8 @@ class Results:
             if claim.key not in numbers
             and (hint := self.indicative.get(claim.key) or earlier.indicative.get(claim.key))
         }
-        return Results(numbers, dict(sorted({**kept, **self.runs}.items())), rough)
+        runs = dict(sorted({**kept, **self.runs}.items()))
+        return Results(numbers, runs, rough, self.moves or earlier.moves)
 
     def described(self, claim: Claim) -> dict[str, Any]:
         """Return all that is known of a claim, as plain values that JSON can hold."""
@@ -180,6 +184,7 @@ class Results:
             "numbers": {key: _plain(value) for key, value in self.numbers.items()},
             "runs": {name: asdict(run) for name, run in self.runs.items()},
             "indicative": {key: _plain(value) for key, value in self.indicative.items()},
+            "moves": {key: _plain(value) for key, value in self.moves.items()},
         }
         return json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n"
 
@@ -198,6 +203,7 @@ class Results:
                 {key: _made(Ours, value) for key, value in document["numbers"].items()},
                 {name: _made(Run, value) for name, value in document["runs"].items()},
                 {key: _made(Ours, value) for key, value in document.get("indicative", {}).items()},
+                {key: _made(Ours, value) for key, value in document.get("moves", {}).items()},
             )
         except MALFORMED as problem:
             raise UnreadableDataError(f"published results were altered: {problem}") from None

@@ -835,6 +835,32 @@ def decided_by_runs() -> frozenset[str]:
     return frozenset(claim for question in questions() for claim in question.claims)
 
 
+#: What is changed of ours at N = 1000 to see what moves the central claim: batch, or factors of
+#: the scale of the inputs and of the labels.
+OTHER_OURS: dict[str, dict[str, float]] = {
+    "batches of 8": {"batch": 8},
+    "batches of 32": {"batch": 32},
+    "inputs half as strong": {"lambda_x": 0.5},
+    "inputs twice as strong": {"lambda_x": 2.0},
+    "labels half as strong": {"lambda_y": 0.5},
+    "labels twice as strong": {"lambda_y": 2.0},
+}
+
+
+def varied_network(name: str, change: str, seed: int) -> Network:
+    """Return the network of N = 1000 of a benchmark with a change of :data:`OTHER_OURS`."""
+    table = benchmark_network(name, 1000, seed).plan.parameters.to_dict()
+    settings = {
+        setting: int(value) if setting == "batch" else value * table[setting]
+        for setting, value in OTHER_OURS[change].items()
+    }
+    return replace(benchmark_network(name, 1000, seed, **settings), epochs=(EPOCHS,))
+
+
 def variants() -> list[Run]:
-    """Return runs that decide no claim, and say what moves the central one: rates, data sets."""
-    return [benchmark_perceptron(name, 1000, 0, eta) for name in BENCHMARKS for eta in OTHER_RATES]
+    """Return runs that decide no claim, and say what moves the central one, one seed each."""
+    perceptrons = [
+        benchmark_perceptron(name, 1000, 0, eta) for name in BENCHMARKS for eta in OTHER_RATES
+    ]
+    ours = [varied_network(name, change, 0) for change in OTHER_OURS for name in BENCHMARKS]
+    return [*perceptrons, *ours]

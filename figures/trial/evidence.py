@@ -16,7 +16,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from figures.claims.claim import Claim, Ours, judge
+from figures.claims.claim import At, Claim, Imagewise, Minus, Ours, judge
 from figures.trial import designs
 from figures.trial.runs import Run
 from figures.trial.store import unpack
@@ -69,6 +69,44 @@ class Stored(StoredRuns):
             return None
         return replace(ours, at="one network; its spread is not known")
 
+    def moves(self) -> dict[str, Ours]:
+        """Return ours minus the perceptron at N = 1000, as in the tables and with one change each.
+
+        Keys are the data set and what was changed, with ': ' between them. One seed of a change
+        borrows the spread of the seeds of the tables.
+        """
+        parts = []
+        for end, epoch in (("", designs.EPOCHS), ("_shorter", designs.SHORTER)):
+            ours, theirs = _changed(epoch == designs.EPOCHS)
+            for variable, cells, quantity in (
+                ("ours", ours, "probe_test_correct"),
+                ("own", ours, "test_correct"),
+                ("mlp", theirs, "test_correct"),
+            ):
+                table = Table(("dataset", "change"), cells, epoch, lambda cell: cell[0])
+                parts.append(table.accuracy(self, f"{variable}{end}", quantity, "test"))
+        data = _merged(parts)
+        if data is None:
+            return {}
+        changes = {"as in the tables": ("ours", _TABLES, "mlp", _TABLES)}
+        changes["10 + 10 epochs"] = ("ours_shorter", _TABLES, "mlp_shorter", _TABLES)
+        changes["readout by the perceptron rule, online"] = ("own", _TABLES, "mlp", _TABLES)
+        changes |= {name: ("ours", name, "mlp", _TABLES) for name in designs.OTHER_OURS}
+        changes |= {
+            f"perceptron at the rate {eta:g}": ("ours", _TABLES, "mlp", f"{eta:g}")
+            for eta in designs.OTHER_RATES
+        }
+        moved = {}
+        for change, (mine, own, other, rate) in changes.items():
+            for name in designs.BENCHMARKS:
+                gap = Minus(
+                    At(mine, {"dataset": name, "change": own}),
+                    At(other, {"dataset": name, "change": rate}),
+                )(data)
+                if isinstance(gap, Imagewise):
+                    moved[f"{name}: {change}"] = gap.plain
+        return moved
+
     @cached_property
     def _questions(self) -> dict[str, list[designs.Question]]:
         by_claim: dict[str, list[designs.Question]] = {}
@@ -115,6 +153,35 @@ def _benchmarks(stored: Stored) -> xr.Dataset | None:
         data["linear_accuracy_error"] = xr.DataArray(sample_error(right))
         data["linear_accuracy_images"] = ("image_test", right.astype(np.float32))
     return data
+
+
+#: Name of what is not changed.
+_TABLES = "tables"
+
+
+def _changed(longer: bool) -> tuple[Cells, Cells]:
+    """Return networks and perceptrons at N = 1000 by data set and change; changes for 20 epochs."""
+    ours: Cells = {
+        (name, _TABLES): [designs.benchmark_network(name, 1000, seed) for seed in designs.SEEDS]
+        for name in designs.BENCHMARKS
+    }
+    theirs: Cells = {
+        (name, _TABLES): [designs.benchmark_perceptron(name, 1000, seed) for seed in designs.SEEDS]
+        for name in designs.BENCHMARKS
+    }
+    if not longer:
+        return ours, theirs
+    changed: Cells = {
+        (name, change): [designs.varied_network(name, change, 0)]
+        for name in designs.BENCHMARKS
+        for change in designs.OTHER_OURS
+    }
+    rates: Cells = {
+        (name, f"{eta:g}"): [designs.benchmark_perceptron(name, 1000, 0, eta)]
+        for name in designs.BENCHMARKS
+        for eta in designs.OTHER_RATES
+    }
+    return {**ours, **changed}, {**theirs, **rates}
 
 
 def _class_counts(stored: Stored) -> xr.Dataset | None:
