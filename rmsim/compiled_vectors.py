@@ -145,6 +145,57 @@ def _store_bytes(builder: Any, address: Any, index: Any, numbers: Any) -> None:
     )
 
 
+def _tabulate(builder: Any, matrix: Any, column: Any, table: Any, entry: Any) -> None:
+    """Write the table of four columns, 16 rows at a time: these stay in 16 registers of 8 numbers.
+
+    Of all 32 rows at once, sums would wait in memory for their turn.
+    """
+    for first in range(0, ROWS, 16):
+        a, b, c, d = (_sixteen(builder, matrix, column, ROWS * k + first) for k in range(4))
+        even, odd = builder.fadd(c, d), builder.fsub(c, d)
+        for low, x in enumerate((builder.fadd(a, b), builder.fsub(a, b))):
+            sums = (builder.fadd, even), (builder.fsub, odd), (builder.fadd, odd)
+            for high, (sign, y) in enumerate((*sums, (builder.fsub, even))):
+                place = ROWS * (low + 2 * high) + first
+                builder.store(sign(x, y), _place_of_sixteen(builder, table, entry, place), align=4)
+
+
+def _place_of_sixteen(builder: Any, address: Any, index: Any, offset: int) -> Any:
+    place = builder.add(index, ir.Constant(_WORD, offset))
+    kind = ir.VectorType(_FLOAT, 16).as_pointer()
+    return builder.bitcast(_pointer(builder, address, place, _FLOAT), kind)
+
+
+def _sixteen(builder: Any, address: Any, index: Any, offset: int) -> Any:
+    return builder.load(_place_of_sixteen(builder, address, index, offset), align=4)
+
+
+def _tabulate_samples(small: bool) -> Any:
+    """Return the code of the table of four samples: of numbers, or of integers in bytes."""
+
+    def tabulated(builder: Any, g: Any, place: Any, table: Any, entry: Any) -> None:
+        kind, number = (_BYTES, _BYTE) if small else (_VECTOR, _FLOAT)
+        add, subtract = (builder.add, builder.sub) if small else (builder.fadd, builder.fsub)
+
+        def sample(k: int) -> Any:
+            numbers = _load(builder, g, builder.add(place, ir.Constant(_WORD, ROWS * k)))
+            return builder.fptosi(numbers, kind) if small else numbers
+
+        def put(k: int, numbers: Any) -> None:
+            at = builder.add(entry, ir.Constant(_WORD, ROWS * k))
+            to = builder.bitcast(_pointer(builder, table, at, number), kind.as_pointer())
+            builder.store(numbers, to, align=1 if small else 4)
+
+        a, b, c, d = map(sample, range(4))
+        even, odd, u, v = add(a, b), subtract(a, b), add(c, d), subtract(c, d)
+        none = ir.Constant(kind, [0 if small else 0.0] * ROWS)
+        for low, x in enumerate((subtract(none, even), odd, subtract(none, odd), even)):
+            for high, (sign, y) in enumerate(((subtract, u), (add, v), (subtract, v), (add, u))):
+                put(low + 4 * high, sign(x, y))
+
+    return tabulated
+
+
 def _read(kind: Any, extend: bool = False) -> Any:
     def read(builder: Any, address: Any, index: Any) -> Any:
         value = builder.load(_pointer(builder, address, index, kind))
@@ -251,6 +302,13 @@ load_bytes = _operation(_bytes, _PLACE, _load_bytes)
 store_bytes = _operation(types.void, (*_PLACE, _vector), _store_bytes)
 add_bytes = _operation(_bytes, (_bytes, _bytes), lambda builder, x, y: builder.add(x, y))
 reals_of = _operation(_vector, (_bytes,), lambda builder, x: builder.sitofp(x, _VECTOR))
+#: ``tabulate(matrix, column, table, i)`` writes the eight sums a +- b +- c +- d of the columns from
+#: there on as vectors from element i on; bits 0, 1, 2 of an entry are set where b, c, d have a
+#: minus. ``tabulate_samples(g, place, table, i)`` writes the sixteen +- g^1 +- g^2 +- g^3 +- g^4,
+#: the bits of an entry set where the sign is +; the other one as bytes, of small integers.
+tabulate = _operation(types.void, _PLACE * 2, _tabulate)
+tabulate_samples = _operation(types.void, _PLACE * 2, _tabulate_samples(small=False))
+tabulate_small = _operation(types.void, _PLACE * 2, _tabulate_samples(small=True))
 #: ``prefetch(array, i)`` loads the cache line of element i; the other one not into the first cache.
 prefetch = _operation(types.void, _PLACE, _prefetch(3))
 prefetch_second = _operation(types.void, _PLACE, _prefetch(2))

@@ -52,8 +52,9 @@ from rmsim.compiled_vectors import (
     signs_of,
     spins_of,
     store,
-    store_bytes,
-    subtract,
+    tabulate,
+    tabulate_samples,
+    tabulate_small,
     times,
     ups,
     where_at_most,
@@ -303,11 +304,10 @@ def learn_and_multiply(
     if task.learning:
         for quad in range(quads):
             place = place_of(work, p, GROUP * quad)
-            _tabulate_samples(learnt.g, place, samples, 16 * ROWS * quad)
-            if task.small:  # in place: byte k is written when number k has been read
-                for k in range(16):
-                    entry = 16 * ROWS * quad + ROWS * k
-                    store_bytes(samples, entry, load(samples, entry))
+            if task.small:
+                tabulate_small(learnt.g, place, samples, 16 * ROWS * quad)
+            else:
+                tabulate_samples(learnt.g, place, samples, 16 * ROWS * quad)
     for start in range(0, weights.columns, ROWS):
         panel = task.first + start // ROWS
         if task.learning:
@@ -350,65 +350,22 @@ def learn_and_multiply(
         if task.multiplied:
             groups = min(GROUPS, (weights.columns - start) // GROUP)
             for group in range(groups):
-                _tabulate(matrix, ROWS * (start + GROUP * group), table, 8 * ROWS * group)
+                tabulate(matrix, ROWS * (start + GROUP * group), table, 8 * ROWS * group)
                 if weights.columns > FAR:
                     for k in range(0, GROUP * ROWS, LINE):  # while this piece is multiplied
                         prefetch(matrix, ROWS * (start + ROWS + GROUP * group) + k)
-            for b in range(0, batch, 4):  # four at a time: additions wait for the one before
+            for b in range(0, batch, 2):  # two at a time: their sums fit into 16 registers
                 place = place_of(work, p, b)
                 one, two = load(out, place), load(out, place + ROWS)
-                three, four = load(out, place + 2 * ROWS), load(out, place + 3 * ROWS)
                 code = signs.codes + GROUPS * (lanes * panel + b)
                 sign = signs.s + 4 * ROWS * (lanes * panel + b)
                 for k in range(groups):
                     entry = table + 4 * ROWS * 8 * k
                     x, y = ROWS * byte(code, k), ROWS * byte(code, GROUPS + k)
-                    z, u = ROWS * byte(code, 2 * GROUPS + k), ROWS * byte(code, 3 * GROUPS + k)
                     one = add_times(one, load(entry, x), real(sign, GROUP * k))
                     two = add_times(two, load(entry, y), real(sign, ROWS + GROUP * k))
-                    three = add_times(three, load(entry, z), real(sign, 2 * ROWS + GROUP * k))
-                    four = add_times(four, load(entry, u), real(sign, 3 * ROWS + GROUP * k))
                 store(out, place, one)
                 store(out, place + ROWS, two)
-                store(out, place + 2 * ROWS, three)
-                store(out, place + 3 * ROWS, four)
-
-
-@compiled_part
-def _tabulate(matrix: int, column: int, table: int, entry: int) -> None:
-    """Write a +- b +- c +- d; bits 0, 1, 2 of an entry are set where b, c, d have a minus."""
-    a, b = load(matrix, column), load(matrix, column + ROWS)
-    c, d = load(matrix, column + 2 * ROWS), load(matrix, column + 3 * ROWS)
-    even, odd = add(c, d), subtract(c, d)
-    for low in range(2):
-        x = add(a, b) if low == 0 else subtract(a, b)
-        place = entry + ROWS * low
-        store(table, place, add(x, even))
-        store(table, place + 2 * ROWS, subtract(x, odd))
-        store(table, place + 4 * ROWS, add(x, odd))
-        store(table, place + 6 * ROWS, subtract(x, even))
-
-
-@compiled_part
-def _tabulate_samples(g: int, place: int, table: int, entry: int) -> None:
-    """Write +- g^1 +- g^2 +- g^3 +- g^4; the bits of an entry are set where the sign is +."""
-    a, b = load(g, place), load(g, place + ROWS)
-    c, d = load(g, place + 2 * ROWS), load(g, place + 3 * ROWS)
-    even, odd = add(a, b), subtract(a, b)
-    u, v = add(c, d), subtract(c, d)
-    for low in range(4):
-        x = even
-        if low == 0:
-            x = subtract(zeros(), even)
-        elif low == 1:
-            x = odd
-        elif low == 2:
-            x = subtract(zeros(), odd)
-        here = entry + ROWS * low
-        store(table, here, subtract(x, u))
-        store(table, here + 4 * ROWS, add(x, v))
-        store(table, here + 8 * ROWS, subtract(x, v))
-        store(table, here + 12 * ROWS, add(x, u))
 
 
 @compiled_part
