@@ -97,12 +97,12 @@ def flag(condition: Any) -> Any:
 
 
 @compiled_part
-def meet(work: Any, part: Any, meeting: int) -> int:
+def meet(meetings: int, threads: int, meeting: int) -> int:
     """Wait until all threads have come here; return the number of the next meeting."""
-    if part.threads > 1:
-        arrive(work.meetings)
+    if threads > 1:
+        arrive(meetings)
         waited = 0
-        while arrived(work.meetings) < part.threads * (meeting + 1):
+        while arrived(meetings) < threads * (meeting + 1):
             waited += 1
             if waited > 2000:  # the other may wait for this processor
                 give_way()
@@ -119,7 +119,7 @@ def learn_and_multiply_j(
         for layer in range(protocol.layers):
             first = layer * protocol.panels
             p = first + panel
-            clear(work, work.product, p, batch)
+            clear(work.lanes, work.product, p, batch)
             learn_and_multiply(
                 Pass(p, first, learning, multiplied, panel, n, batch, protocol.perceptron),
                 network.j,
@@ -132,16 +132,16 @@ def learn_and_multiply_j(
 
 
 @compiled_part
-def place_of(work: Any, panel: int, b: int) -> Any:
+def place_of(lanes: int, panel: int, b: int) -> Any:
     """Return where the numbers of sample b in a panel begin."""
-    return ROWS * (work.lanes * panel + b)
+    return ROWS * (lanes * panel + b)
 
 
 @compiled_part
-def clear(work: Any, out: int, panel: int, batch: int) -> None:
+def clear(lanes: int, out: int, panel: int, batch: int) -> None:
     """Set what a panel has of the samples to 0."""
     for b in range((batch + 3) // 4 * 4):  # samples go by fours
-        store(out, place_of(work, panel, b), zeros())
+        store(out, place_of(lanes, panel, b), zeros())
 
 
 # Inputs and first states.
@@ -160,21 +160,21 @@ def take(batches: Any, start: int, work: Any, part: Any) -> Any:
         for c in range(batches.classes):
             set_real(work.labels, b * batches.classes + c, real(code, b * batches.classes + c))
         for panel in range(panels):
-            place = place_of(work, panel, b)
+            place = place_of(work.lanes, panel, b)
             end = min(ROWS, width - ROWS * panel)
             for k in range(end):
                 set_real(work.inputs, place + k, real(x, b * width + ROWS * panel + k))
             if other == 0:
-                set_codes(work, work.input_codes, panel, b, ups(load(work.inputs, place)))
+                set_codes(work.lanes, work.input_codes, panel, b, ups(load(work.inputs, place)))
     return flag(other == 0)
 
 
 @compiled_part
-def set_codes(work: Any, codes: int, panel: int, b: int, up: int) -> None:
+def set_codes(lanes: int, codes: int, panel: int, b: int, up: int) -> None:
     """Write the codes of 32 signs, which are given by their bits."""
     first = up & 0x11111111
     up ^= first * 15
-    place = GROUPS * (work.lanes * panel + b)
+    place = GROUPS * (lanes * panel + b)
     for group in range(GROUPS):
         set_byte(codes, place + group, up >> (GROUP * group + 1) & 7)
 
@@ -197,8 +197,8 @@ def enter(
         unused = unused_rows(panel, protocol.n)
         for layer in range(protocol.layers):
             p = layer * protocol.panels + panel
-            clear(work, work.field, p, batch)
-            clear(work, work.label, p, batch)
+            clear(work.lanes, work.field, p, batch)
+            clear(work.lanes, work.label, p, batch)
             if waiting | by_tables:
                 learn_inputs(network, protocol, work, part, p, batch, waiting, by_tables)
             if by_tables == 0:
@@ -207,12 +207,12 @@ def enter(
             if protocol.clamped > 0 or real(chain, TEST + 4) != 0:
                 _multiply_labels(network.back, p, work, batch)
             for b in range(batch):
-                place = place_of(work, p, b)
+                place = place_of(work.lanes, p, b)
                 h = load(work.field, place)
                 if with_label:
                     h = add(h, load(work.label, place))
                 if protocol.sequential and layer > 0:
-                    before = load(work.s, place_of(work, p - protocol.panels, b))
+                    before = load(work.s, place_of(work.lanes, p - protocol.panels, b))
                     if protocol.limit:
                         there = _updated(protocol, keys, flag(0), layer - 1, panel, b)
                         up = word(work.words, work.lanes * (p - protocol.panels) + b)
@@ -221,7 +221,7 @@ def enter(
                 up = ups(h) | unused
                 set_word(work.words, work.lanes * p + b, up)
                 store(work.s, place, signs_of(up))
-                set_codes(work, work.codes, p, b, up)
+                set_codes(work.lanes, work.codes, p, b, up)
 
 
 @compiled_part
@@ -303,7 +303,7 @@ def learn_and_multiply(
     samples = table + 4 * ROWS * 8 * GROUPS
     if task.learning:
         for quad in range(quads):
-            place = place_of(work, p, GROUP * quad)
+            place = place_of(work.lanes, p, GROUP * quad)
             if task.small:
                 tabulate_small(learnt.g, place, samples, 16 * ROWS * quad)
             else:
@@ -355,7 +355,7 @@ def learn_and_multiply(
                     for k in range(0, GROUP * ROWS, LINE):  # while this piece is multiplied
                         prefetch(matrix, ROWS * (start + ROWS + GROUP * group) + k)
             for b in range(0, batch, 2):  # two at a time: their sums fit into 16 registers
-                place = place_of(work, p, b)
+                place = place_of(work.lanes, p, b)
                 one, two = load(out, place), load(out, place + ROWS)
                 code = signs.codes + GROUPS * (lanes * panel + b)
                 sign = signs.s + 4 * ROWS * (lanes * panel + b)
@@ -369,15 +369,15 @@ def learn_and_multiply(
 
 
 @compiled_part
-def set_patterns(work: Any, words: int, patterns: int, panel: int, place: int) -> None:
+def set_patterns(quads: int, words: int, patterns: int, panel: int, place: int) -> None:
     """Set the patterns of the 32 neurons of a panel from their words."""
-    for quad in range(work.quads):
+    for quad in range(quads):
         here = place + GROUP * quad
         a, b = word(words, here), word(words, here + 1)
         c, d = word(words, here + 2), word(words, here + 3)
         for i in range(ROWS):
             bits = (a >> i & 1) | (b >> i & 1) << 1 | (c >> i & 1) << 2 | (d >> i & 1) << 3
-            set_byte(patterns, ROWS * (work.quads * panel + quad) + i, bits)
+            set_byte(patterns, ROWS * (quads * panel + quad) + i, bits)
 
 
 @compiled_part
@@ -389,7 +389,7 @@ def set_patterns_of_inputs(batches: Any, work: Any, part: Any) -> None:
             for i in range(ROWS):
                 bits = 0
                 for k in range(GROUP):
-                    x = real(work.inputs, place_of(work, panel, GROUP * quad + k) + i)
+                    x = real(work.inputs, place_of(work.lanes, panel, GROUP * quad + k) + i)
                     bits |= (1 if x > 0 else 0) << k
                 set_byte(work.input_patterns, ROWS * (work.quads * panel + quad) + i, bits)
 
@@ -404,10 +404,10 @@ def multiply_reals(
     """Add the product of a panel with the numbers x, from panel `first` of them on."""
     matrix = weights.panels + 4 * ROWS * weights.columns * p
     for b in range(batch):
-        place = place_of(work, p, b)
+        place = place_of(work.lanes, p, b)
         total = load(out, place)
         for k in range(weights.learning):
-            number = real(x, place_of(work, first + k // ROWS, b) + k % ROWS)
+            number = real(x, place_of(work.lanes, first + k // ROWS, b) + k % ROWS)
             total = add_times(total, load(matrix, ROWS * k), number)
         store(out, place, total)
 
@@ -417,7 +417,7 @@ def _multiply_labels(weights: Any, p: int, work: Any, batch: int) -> None:
     """Add the product of a panel of W_back with the label codes."""
     matrix, classes = weights.panels + 4 * ROWS * weights.columns * p, weights.learning
     for b in range(0, batch, 2):
-        place = place_of(work, p, b)
+        place = place_of(work.lanes, p, b)
         one, two = load(work.label, place), load(work.label, place + ROWS)
         for k in range(classes):
             column = load(matrix, ROWS * k)
@@ -445,10 +445,10 @@ def learn_reals(
                 matrix = weights.panels + 4 * ROWS * weights.columns * p
                 pre = work.g if protocol.symmetry == 1 else work.s
                 for j in range(weights.learning):
-                    here = place_of(work, first + j // ROWS, flag(0)) + j % ROWS
-                    total = _sum_over_samples(work, work.g, p, pre, here, batch)
+                    here = place_of(work.lanes, first + j // ROWS, flag(0)) + j % ROWS
+                    total = _sum_over_samples(work.lanes, work.g, p, pre, here, batch)
                     if protocol.symmetry == 2:  # symmetric to the last bit
-                        other = _sum_over_samples(work, work.s, p, work.g, here, batch)
+                        other = _sum_over_samples(work.lanes, work.s, p, work.g, here, batch)
                         total = times(add(total, other), _HALF)
                     now = add_times(load(matrix, ROWS * j), total, real(weights.rates, j))
                     now = times(now, real(numbers, DECAY))
@@ -470,8 +470,8 @@ def learn_reals(
                     for b in range(batch):
                         here = b * weights.learning + j
                         if kind == 1:
-                            here = place_of(work, j // ROWS, b) + j % ROWS
-                        total = add_times(total, load(g, place_of(work, p, b)), real(x, here))
+                            here = place_of(work.lanes, j // ROWS, b) + j % ROWS
+                        total = add_times(total, load(g, place_of(work.lanes, p, b)), real(x, here))
                     now = add_times(load(matrix, ROWS * j), total, real(weights.rates, j))
                     now = times(now, real(numbers, DECAY + kind))
                     if weights.present != 0:
@@ -481,11 +481,11 @@ def learn_reals(
 
 
 @compiled_part
-def _sum_over_samples(work: Any, post: int, p: int, pre: int, here: int, batch: int) -> Any:
+def _sum_over_samples(lanes: int, post: int, p: int, pre: int, here: int, batch: int) -> Any:
     """Return the sum over samples of the panel `post` times the number of one neuron."""
     total = zeros()
     for b in range(batch):
-        total = add_times(total, load(post, place_of(work, p, b)), real(pre, here + ROWS * b))
+        total = add_times(total, load(post, place_of(lanes, p, b)), real(pre, here + ROWS * b))
     return total
 
 
@@ -505,7 +505,7 @@ def leave_out(
 ) -> int:
     """Set neurons that the first sweep leaves out to 0, after the product of all."""
     layers, panels = protocol.layers, protocol.panels
-    meeting = meet(work, part, meeting)
+    meeting = meet(work.meetings, part.threads, meeting)
     for b in range(part.first_sample, part.last_sample):
         for layer in range(layers):
             count, origin = flag(0), ROWS * panels * (b * layers + layer)
@@ -523,7 +523,7 @@ def leave_out(
                     count += 1
                 store(work.s, ROWS * here, spins_of(word(work.words, here), there))
             set_whole(work.counts, b * layers + layer, count)
-    meeting = meet(work, part, meeting)
+    meeting = meet(work.meetings, part.threads, meeting)
     for layer in range(layers):
         for panel in range(part.first, part.last):
             for b in range(batch):
@@ -560,14 +560,14 @@ def sweep_on(
         if not moving:  # fixed points
             for b in range(part.first_sample, part.last_sample):
                 set_whole(now, b, 0)
-            meeting = meet(work, part, meeting)
+            meeting = meet(work.meetings, part.threads, meeting)
             continue
         for group in range(groups):
             start, stop = (group, group + 1) if groups > 1 else (0, layers)
             for layer in range(start, stop):
                 for panel in range(part.first, part.last):
                     _want(protocol, work, layer, panel, batch, with_label, changed, last)
-            meeting = meet(work, part, meeting)
+            meeting = meet(work.meetings, part.threads, meeting)
             for b in range(part.first_sample, part.last_sample):
                 total = flag(0) if group == 0 else whole(now, b)
                 skipped = not changed and whole(last, b) == 0
@@ -577,7 +577,7 @@ def sweep_on(
                     else:
                         total += _list_flips(protocol, work, layer, b, keys, sweep)
                 set_whole(now, b, total)
-            meeting = meet(work, part, meeting)
+            meeting = meet(work.meetings, part.threads, meeting)
             for layer in range(start, stop):
                 for panel in range(part.first, part.last):
                     for b in range(batch):
@@ -594,13 +594,13 @@ def _chain_field(protocol: Any, work: Any, layer: int, panel: int, b: int, numbe
     """
     panels = protocol.panels
     p, chain = layer * panels + panel, protocol.numbers
-    place = place_of(work, p, b)
+    place = place_of(work.lanes, p, b)
     h = add_times(load(work.product, place), load(work.s, place), real(chain, numbers))
     if layer > 0:
-        left = load(work.s, place_of(work, p - panels, b))
+        left = load(work.s, place_of(work.lanes, p - panels, b))
         h = add_times(h, left, real(chain, numbers + 1))
     if layer < protocol.layers - 1:
-        right = load(work.s, place_of(work, p + panels, b))
+        right = load(work.s, place_of(work.lanes, p + panels, b))
         h = add_times(h, right, real(chain, numbers + 2))
     return h
 
@@ -622,7 +622,7 @@ def _want(
     for b in range(batch):
         if not changed and whole(last, b) == 0:
             continue
-        place = place_of(work, p, b)
+        place = place_of(work.lanes, p, b)
         h = _chain_field(protocol, work, layer, panel, b, CHAIN)
         external = load(work.field, place)
         if with_label:
@@ -670,7 +670,7 @@ def _list_flips(protocol: Any, work: Any, layer: int, b: int, keys: int, sweep: 
 def _add_flips(weights: Any, protocol: Any, work: Any, layer: int, panel: int, b: int) -> None:
     """Correct the product of a panel by the flips of a sample."""
     p = layer * protocol.panels + panel
-    matrix, place = weights.panels + 4 * ROWS * weights.columns * p, place_of(work, p, b)
+    matrix, place = weights.panels + 4 * ROWS * weights.columns * p, place_of(work.lanes, p, b)
     count = whole(work.counts, b * protocol.layers + layer)
     origin = ROWS * protocol.panels * (b * protocol.layers + layer)
     flips, changes = work.flips + 8 * origin, work.changes + 4 * origin
@@ -696,7 +696,7 @@ def judge(protocol: Any, work: Any, part: Any, batch: int) -> None:
         for layer in range(protocol.layers):
             p = layer * panels + panel
             for b in range(batch):
-                place = place_of(work, p, b)
+                place = place_of(work.lanes, p, b)
                 s = load(work.s, place)
                 h = _chain_field(protocol, work, layer, panel, b, TEST)
                 h = add_times(h, load(work.field, place), real(numbers, TEST + 3))
@@ -718,8 +718,8 @@ def judge(protocol: Any, work: Any, part: Any, batch: int) -> None:
                         here = ROWS * (p + (kind - 1) * panels * protocol.layers)
                         seen = load(protocol.seeing, here)
                         store(out, place, multiply(load(out, place), seen))
-                set_codes(work, work.codes, p, b, word(work.words, work.lanes * p + b))
-            set_patterns(work, work.words, work.patterns, p, work.lanes * p)
+                set_codes(work.lanes, work.codes, p, b, word(work.words, work.lanes * p + b))
+            set_patterns(work.quads, work.words, work.patterns, p, work.lanes * p)
 
 
 @compiled_part
@@ -731,14 +731,14 @@ def learn_readout(
     kappa, decay = real(protocol.numbers, KAPPA + 3), real(protocol.numbers, DECAY + 3)
     learnt, signs = Post(work.gates, work.patterns), Pre(work.codes, work.s, work.outputs)
     for p in range((batches.outputs + ROWS - 1) // ROWS):
-        clear(work, work.outputs, p, batch)
+        clear(work.lanes, work.outputs, p, batch)
         if by_tables:
             task = Pass(p, no, no, yes, no - 1, no, batch, no)
             learn_and_multiply(task, weights, work, part, learnt, decay, signs)
         else:
             multiply_reals(weights, p, work, work.s, no, batch, work.outputs)
         for b in range(batch):
-            place = place_of(work, p, b)
+            place = place_of(work.lanes, p, b)
             for i in range(min(ROWS, batches.outputs - ROWS * p)):
                 y = real(batches.signs, (start + b) * batches.outputs + ROWS * p + i)
                 weak = y * real(work.outputs, place + i) <= kappa
@@ -749,7 +749,7 @@ def learn_readout(
         else:
             matrix = weights.panels + 4 * ROWS * weights.columns * p
             for j in range(weights.learning):
-                here = place_of(work, j // ROWS, no) + j % ROWS
-                total = _sum_over_samples(work, work.gates, p, work.s, here, batch)
+                here = place_of(work.lanes, j // ROWS, no) + j % ROWS
+                total = _sum_over_samples(work.lanes, work.gates, p, work.s, here, batch)
                 now = add_times(load(matrix, ROWS * j), total, real(weights.rates, j))
                 store(matrix, ROWS * j, times(now, decay))

@@ -413,7 +413,7 @@ def _write_states(batches: Any, start: int, protocol: Any, work: Any, part: Any)
     for b in range(part.first_sample, part.last_sample):
         for p in range(layers * panels):
             layer, first = p // panels, ROWS * (p % panels)
-            place, here = place_of(work, p, b), n * (layers * (start + b) + layer) + first
+            place, here = place_of(work.lanes, p, b), n * (layers * (start + b) + layer) + first
             if first + ROWS <= n:
                 store_bytes(batches.states, here, load(work.s, place))
             else:
@@ -438,12 +438,12 @@ def learn_batches(batches: Any, network: Any, protocol: Any, work: Any, part: An
     later_j = learns_j & tables & flag(protocol.symmetry <= 0)
     waiting_j, waiting_in = no, no
     for start in range(0, batches.samples, batch):
-        meeting = meet(work, part, meeting)  # all have learnt the batch before
+        meeting = meet(work.meetings, part.threads, meeting)  # all have learnt the batch before
         spins = take(batches, start, work, part)
-        meeting = meet(work, part, meeting)
+        meeting = meet(work.meetings, part.threads, meeting)
         keys = batches.keys + 16 * start
         enter(network, protocol, work, part, batch, spins & tables, waiting_in, keys)
-        meeting = meet(work, part, meeting)
+        meeting = meet(work.meetings, part.threads, meeting)
         learn_and_multiply_j(network, protocol, work, part, batch, waiting_j, tables)
         if tables == 0:
             for panel in range(part.first, part.last):
@@ -462,7 +462,7 @@ def learn_batches(batches: Any, network: Any, protocol: Any, work: Any, part: An
         waiting_j, waiting_in = later_j & signs, learns_in & spins & tables
         if waiting_in:
             set_patterns_of_inputs(batches, work, part)
-        meeting = meet(work, part, meeting)
+        meeting = meet(work.meetings, part.threads, meeting)
         at_once_j, at_once_in = learns_j & (yes - waiting_j), learns_in & (yes - waiting_in)
         learn_reals(network, protocol, work, part, batch, at_once_j, at_once_in)
         if part.thread == 0 and whole(protocol.learns, 3) != 0:

@@ -285,9 +285,9 @@ def follow_pairs(pairs: Any, weights: Any, chain: Any, work: Any, part: Any) -> 
     meeting, waiting, yes, no = flag(0), flag(0), flag(1), flag(0)
     for start in range(0, pairs.samples, pairs.batch):
         batch = min(pairs.batch, pairs.samples - start)
-        meeting = meet(work, part, meeting)  # all have judged the batch before
+        meeting = meet(work.meetings, part.threads, meeting)  # all have judged the batch before
         _take(pairs, start, batch, chain, work, part)
-        meeting = meet(work, part, meeting)
+        meeting = meet(work.meetings, part.threads, meeting)
         _learn_and_start(weights, chain, work, part, batch, waiting, yes)
         meeting = _sweep(weights, chain, work, part, batch, meeting)
         if chain.learning:
@@ -295,7 +295,7 @@ def follow_pairs(pairs: Any, weights: Any, chain: Any, work: Any, part: Any) -> 
             waiting = yes
         else:
             _write(pairs, start, batch, chain, work, part)
-    meeting = meet(work, part, meeting)
+    meeting = meet(work.meetings, part.threads, meeting)
     if waiting:
         _learn_and_start(weights, chain, work, part, no, yes, no)
 
@@ -307,13 +307,13 @@ def _take(pairs: Any, start: int, batch: int, chain: Any, work: Any, part: Any) 
     for b in range(part.first_sample, min(part.last_sample, batch)):
         row = n * whole(pairs.order, start + b)
         for panel in range(chain.panels):
-            place, target = place_of(work, panel, b), flag(0)
+            place, target = place_of(work.lanes, panel, b), flag(0)
             for k in range(min(ROWS, n - ROWS * panel)):
                 set_real(work.x, place + k, real(pairs.x, row + ROWS * panel + k))
                 up = real(pairs.y, row + ROWS * panel + k) > 0
                 target |= flag(up) << k
             up = ups(load(work.x, place))
-            set_codes(work, work.codes, panel, b, up)
+            set_codes(work.lanes, work.codes, panel, b, up)
             set_word(work.inputs, work.lanes * panel + b, up)
             set_word(work.targets, work.lanes * panel + b, target)
 
@@ -330,7 +330,7 @@ def _learn_and_start(
         x = work.x - 4 * ROWS * work.lanes * first
         for panel in range(part.first, part.last):
             p = first + panel
-            clear(work, work.product, p, batch)
+            clear(work.lanes, work.product, p, batch)
             learn_and_multiply(
                 Pass(p, first, learning, started, panel, chain.n, batch, flag(1)),
                 weights,
@@ -368,7 +368,7 @@ def _sweep(weights: Any, chain: Any, work: Any, part: Any, batch: int, meeting: 
                 else:
                     set_whole(work.counts, count, 0)
                     set_whole(work.counts, count + 1, 0)
-        meeting = meet(work, part, meeting)
+        meeting = meet(work.meetings, part.threads, meeting)
         if sweep >= layers:
             total = flag(0)
             for k in range(2 * batch * layers):
@@ -390,7 +390,7 @@ def _sweep(weights: Any, chain: Any, work: Any, part: Any, batch: int, meeting: 
             columns = _list_columns(chain, work, part, layer, batch)
             for panel in range(part.first, part.last):
                 _correct(weights, chain, work, part, kind, panel, batch, columns, changed)
-        meeting = meet(work, part, meeting)
+        meeting = meet(work.meetings, part.threads, meeting)
     return meeting
 
 
@@ -472,7 +472,7 @@ def _correct(
             column = word(listed, k)
             prefetch_second(following, column)
             prefetch_second(following, column + ROWS // 2)
-        place = place_of(work, p, b)
+        place = place_of(work.lanes, p, b)
         count = 2 * (b * layers + layer)
         rises, falls = whole(work.counts, count), whole(work.counts, count + 1)
         moved = rises + falls
@@ -516,7 +516,7 @@ def _field(chain: Any, work: Any, kind: Any, panel: int, b: int) -> Any:
     """Return the field of a panel of a sample."""
     p, numbers, lanes = kind.layer * chain.panels + panel, chain.numbers, work.lanes
     s = signs_of(word(work.words, lanes * p + b))
-    h = add_times(load(work.product, place_of(work, p, b)), s, real(numbers, JD))
+    h = add_times(load(work.product, place_of(work.lanes, p, b)), s, real(numbers, JD))
     if kind.layer > 0:
         left = signs_of(word(work.words, lanes * (p - chain.panels) + b))
         h = add_times(h, left, real(numbers, LAM))
@@ -547,8 +547,8 @@ def _judge(chain: Any, work: Any, part: Any, batch: int) -> None:
                 if b < batch:
                     s = signs_of(word(work.words, work.lanes * p + b))
                     gate = where_at_most(multiply(_field(chain, work, kind, panel, b), s), kappa, s)
-                store(work.g, place_of(work, p, b), gate)
-            set_patterns(work, work.words, work.patterns, p, work.lanes * p)
+                store(work.g, place_of(work.lanes, p, b), gate)
+            set_patterns(work.quads, work.words, work.patterns, p, work.lanes * p)
 
 
 @compiled_part
