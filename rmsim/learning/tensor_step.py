@@ -13,8 +13,9 @@ number that it waits for. So J_D is on the diagonal of J while it learns, and J_
 sparse networks are two or three more entries of each row; external fields are added by the product;
 and a sign is one operation, :func:`torch.copysign`: sums that begin with an external field without
 -0 are never -0. Samples, their order, label codes and the keys of masks are sent to the device once
-per call of :meth:`TensorLearner.learn`; nothing is read back within a batch, unless phases stop at
-convergence, which is tested every 16 sweeps (every sweep on a CPU).
+per call of :meth:`TensorLearner.learn`, and masks are made for many batches at once; nothing is
+read back within a batch, unless phases stop at convergence, which is tested every 16 sweeps (every
+sweep on a CPU).
 
 With `compile` a batch is one graph of :func:`torch.compile`; if phases stop at convergence, a sweep
 is one graph and the update another.
@@ -24,7 +25,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -41,6 +42,9 @@ from rmsim.tensors import checked_sync_interval, traced
 
 #: Bytes of inputs that are put into the order of an epoch at a time.
 _SPACE = 2**28
+
+#: Masks, of one neuron in one sweep of one sample, that are made at a time, 20 bytes each.
+_MASKS = 2**22
 
 
 def structure(parameters: Parameters, state: State) -> tuple[object, ...]:
@@ -438,12 +442,11 @@ class TensorLearner:
             x_part, y_part = self._taken(x, part), self._taken(y, part)
             inputs = x_part.to(dtype=state.dtype, device=state.device)
             codes, signs = self._codes(y_part.to(state.device))
-            keys = self._mask_keys(part.shape[1])
+            masks = self._masks_of_batches(part.shape[1])
             for start in range(0, part.shape[1], size):
                 batch = slice(start, start + size)
                 columns = inputs[:, batch].mT, codes[:, batch].mT, signs[:, batch].mT
-                count = columns[0].shape[-1]
-                self._learn(columns, None if keys is None else keys[start // size, :, :count])
+                self._learn(columns, next(masks))
 
     def _taken(self, samples: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
         return samples[order.to(samples.device)]
@@ -477,14 +480,38 @@ class TensorLearner:
             )
         return keys.to(self.states[0].device)
 
-    def _learn(self, columns: _Signals, keys: torch.Tensor | None) -> None:
+    def _masks_of_batches(self, samples: int) -> Iterator[list[torch.Tensor] | None]:
+        """Give for each of the next batches which neurons each sweep updates.
+
+        These are (networks x L, n, samples), and made for many batches at once.
+        """
+        keys, size = self._mask_keys(samples), self._one.batch.size
+        if keys is None:
+            while True:
+                yield None
+        phases, neurons = self._one.phases, self._one.neurons
+        sweeps = phases.warmup + phases.clamped + phases.free_sweeps
+        threshold = mask_threshold(phases.p)
+        of_batch = sweeps * neurons * keys.shape[1] * size
+        whole, step = samples // size, max(1, _MASKS // of_batch)
+        blocks = [(first, min(first + step, whole), size) for first in range(0, whole, step)]
+        if samples % size:
+            blocks.append((whole, whole + 1, samples % size))
+        for first, last, count in blocks:
+            own = keys[first:last, :, :count].flatten(0, 1)
+            shape = (last - first, keys.shape[1] * self.shape[0], self.shape[1], count)
+            masks = [one.view(shape) for one in masks_torch(own, sweeps, threshold, neurons)]
+            for batch in range(last - first):
+                yield [one[batch] for one in masks]
+
+    def _learn(self, columns: _Signals, masks: list[torch.Tensor] | None) -> None:
         samples = columns[0].shape[-1]
         if samples not in self._rates:
             self._rates[samples] = self._rates_of(samples)
         # A last batch is smaller: not worth a graph of its own.
         whole = samples == self._one.batch.size
         step = self._batch if whole else TensorLearner._learn_batch
-        step(self, *columns, self._rates[samples], keys)
+        step(self, *columns, self._rates[samples], masks)
         self.states = tuple(replace(each, step=each.step + 1) for each in self.states)
 
     def _rates_of(self, samples: int) -> dict[str, _Numbers]:
@@ -515,23 +542,22 @@ class TensorLearner:
         code: torch.Tensor,
         signs: torch.Tensor,
         rates: dict[str, _Numbers],
-        keys: torch.Tensor | None,
+        masks: list[torch.Tensor] | None,
     ) -> None:
         networks = len(self.parameters)
         shape = (networks * self.shape[0], self.shape[1], x.shape[-1])
         field = self._in.field(x.expand(networks, -1, -1), self._zero)  # 0 + ...: never -0
         both = self._back.field(code.expand(networks, -1, -1), field)
         field, both = field.view(shape), both.view(shape)
-        s = self._present(field, both, keys)
+        s = self._present(field, both, masks)
         self._change(self, s, field, both, x, code, signs, rates)
 
     def _present(
-        self, field: torch.Tensor, both: torch.Tensor, keys: torch.Tensor | None
+        self, field: torch.Tensor, both: torch.Tensor, masks: list[torch.Tensor] | None
     ) -> torch.Tensor:
         """Return s* of a batch."""
         phases = self._one.phases
         until = phases.stop == "converged"
-        masks = self._masks(keys)
         s: torch.Tensor | None = None
         done = 0
         for count, external, ask in (
@@ -563,17 +589,6 @@ class TensorLearner:
         if mask is not None:
             old = self._one_sweep(self, s, external, None)
         return old is not None and torch.equal(old, s)
-
-    def _masks(self, keys: torch.Tensor | None) -> list[torch.Tensor] | None:
-        """Return which neurons each sweep updates, (networks x L, n, samples)."""
-        if keys is None:
-            return None
-        phases, networks = self._one.phases, len(self.parameters)
-        sweeps = phases.warmup + phases.clamped + phases.free_sweeps
-        shape = (networks * self.shape[0], self.shape[1], keys.shape[1])
-        threshold = mask_threshold(phases.p)
-        masks = masks_torch(keys, sweeps, threshold, self._one.neurons)
-        return [mask.view(shape) for mask in masks]
 
     def _sweep(
         self, s: torch.Tensor | None, external: torch.Tensor, mask: torch.Tensor | None

@@ -184,7 +184,7 @@ _LAUNCHES = {
     "dense": (31, 0),
     "sparse": (51, 0),
     "chain": (43, 0),
-    "masked": (91, 0),
+    "masked": (41, 0),
 }
 
 
