@@ -234,7 +234,7 @@ def _parameters(series: list[Any], lam_width: float) -> Parameters:
 
 #: With a cap that a failing search reaches soon.
 _TINY = [
-    {**one, "settings": {**one["settings"], "max_sweeps": 100}}
+    {**one, "settings": {**one["settings"], "max_sweeps": 30}}
     for one in (
         *_core(
             {16: (6, 6), 24: (6, 6)},

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from typing import Any
+from functools import cache, lru_cache, partial
+from typing import TYPE_CHECKING, Any
 
 from figures.claims.claim import claim_id
 from figures.trial.runs import (
@@ -26,6 +26,9 @@ from figures.trial.runs import (
     Run,
     Search,
 )
+
+if TYPE_CHECKING:
+    from rmsim.learning.run_folder import Plan
 
 
 @dataclass(frozen=True)
@@ -59,11 +62,20 @@ def _question(name: str, data: str, keys: tuple[str, ...], *stages: tuple[Run, .
     return Question(name, data, tuple(map(claim_id, keys)), stages)
 
 
-def _network(preset: str, n: int, seed: int, epochs: tuple[int, ...], **settings: Any) -> Network:
-    """Return the network of a preset; `settings` are parameters of the protocol by name."""
+@lru_cache(maxsize=None, typed=True)  # 0 and 0.0 are two settings: their runs have other keys
+def _plan(preset: str, n: int, seed: int, **settings: Any) -> Plan:
+    """Return the plan of a preset; `settings` are parameters of the protocol by name.
+
+    Each is checked once: the evidence of all claims asks for some thousand.
+    """
     from rmsim.learning.run_folder import Plan
 
-    return Network(Plan.of_preset(preset, n, seed=seed, **settings), epochs)
+    return Plan.of_preset(preset, n, seed=seed, **settings)
+
+
+def _network(preset: str, n: int, seed: int, epochs: tuple[int, ...], **settings: Any) -> Network:
+    """Return the network of a preset with other settings."""
+    return Network(_plan(preset, n, seed, **settings), epochs)
 
 
 # The central claim: comparable to backpropagation.
@@ -90,10 +102,8 @@ OTHER_RATES = (0.001, 0.01)
 
 def benchmark_network(name: str, n: int, seed: int, **settings: Any) -> Network:
     """Return the sparse network of a benchmark, with its probe."""
-    from rmsim.learning.run_folder import Plan
-
     epochs = (SHORTER, EPOCHS) if seed < SHORTER_SEEDS else (EPOCHS,)
-    plan = Plan.of_preset(BENCHMARKS[name][1], n, seed=seed, **settings)
+    plan = _plan(BENCHMARKS[name][1], n, seed, **settings)
     return Network(plan, epochs, probe=True)
 
 
@@ -182,15 +192,11 @@ def overlap_network(
     row: tuple[float, float, float], seed: int, epochs: tuple[int, ...], cap: int = CAP
 ) -> Network:
     """Return a network of the table of overlaps."""
-    from rmsim.learning.run_folder import Plan
-
     jd, lambda_x, lambda_y = row
     settings: dict[str, Any] = {"jd": jd, "lambda_x": lambda_x, "lambda_y": lambda_y}
     if jd == 0:
         settings |= {"clamped": cap, "free": cap}
-    return Network(
-        Plan.of_preset("overlaps", OVERLAP_N, seed=seed, **settings), epochs, watched=WATCHED
-    )
+    return Network(_plan("overlaps", OVERLAP_N, seed, **settings), epochs, watched=WATCHED)
 
 
 def _initial_overlaps() -> list[Question]:
@@ -361,11 +367,9 @@ FEATURE_WIDTHS = (100, 200, 400, 800, 1600, 3200)
 
 def feature_runs(model: str, n: int, seed: int) -> Run:
     """Return ours, random features or the reservoir, with N features."""
-    from rmsim.learning.run_folder import Plan
-
     if model == "ours":
         return dense_network(n, seed, FEATURE_EPOCHS)
-    plan = Plan.of_preset(model.replace("_", "-"), n, seed=seed)
+    plan = _plan(model.replace("_", "-"), n, seed)
     return Frozen(plan, (100, FEATURE_EPOCHS))
 
 
@@ -411,10 +415,9 @@ PAIR_LAM = (0.0, 0.5, 1.0, 2.0, 3.5, 5.0)
 
 def pair_network(jd: float, lam: float, seed: int) -> Network:
     """Return two layers that both see input and label (main text, duality of J_D and lambda)."""
-    from rmsim.learning.run_folder import Plan
     from rmsim.studies.trained_networks import pair_settings
 
-    plan = Plan.of_preset("role-of-jd", PAIR_N, seed=seed, **pair_settings(jd, lam))
+    plan = _plan("role-of-jd", PAIR_N, seed, **pair_settings(jd, lam))
     return Network(plan, (PAIR_EPOCHS,))
 
 
@@ -503,9 +506,7 @@ def tuned_network(seed: int, **settings: float) -> Network:
 
 def spot_random(seed: int) -> Frozen:
     """Return random features of the same width, whose readout learns at the rate of ours."""
-    from rmsim.learning.run_folder import Plan
-
-    plan = Plan.of_preset("random-features", SPOT_N, seed=seed, eta_out=0.1)
+    plan = _plan("random-features", SPOT_N, seed, eta_out=0.1)
     return Frozen(plan, (SPOT_EPOCHS,))
 
 

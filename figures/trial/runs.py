@@ -29,6 +29,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -87,7 +88,7 @@ class Keyed(ABC):
     def identity(self) -> dict[str, Any]:
         """What is done and how it is measured, without the epochs, as JSON values."""
 
-    @property
+    @cached_property  # the evidence of all claims asks for some ten thousand
     def key(self) -> str:
         """Hash of the identity."""
         return parameters_hash(self.identity, VERSION)

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 import torch
 from pytest_benchmark.fixture import BenchmarkFixture
-from torch._inductor.utils import run_and_get_code
 
 from rmsim.data import load
 from rmsim.learning import Parameters, accuracy, epoch_order, infer, initialise, train_epoch
@@ -249,6 +248,8 @@ def test_a_batch_fused_by_the_compiler(
     Padded rows are fused whole. Products of dense matrices are kernels of their own, and so is
     what stands between two of them.
     """
+    from torch._inductor.utils import run_and_get_code  # takes seconds, which only this test needs
+
     parameters = recipe(200)
     state = initialise(parameters, D, C, 0)
     x, labels = batches(4)

@@ -38,32 +38,32 @@ class Here(Context):
         return Serial(self.device)
 
 
-class Unprofiled(Serial):
-    """Points without the profiler, as if in a process of their own."""
+class Untraced(Serial):
+    """Points that are not traced, as if in a process of their own."""
 
     @contextmanager
     def answers(self, tasks: Sequence[Task], note: Note) -> Iterator[Answers]:
         def each(answers: Answers) -> Answers:
             while True:
-                profiler = sys.getprofile()
-                sys.setprofile(None)
+                tracer = sys.gettrace()
+                sys.settrace(None)
                 try:
                     answer = next(answers)
                 except StopIteration:
                     return
                 finally:
-                    sys.setprofile(profiler)
+                    sys.settrace(tracer)
                 yield answer
 
         with super().answers(tasks, note) as answers:
             yield each(iter(answers))
 
 
-class Profiled(Here):
+class Traced(Here):
     """Where the files that are run are counted: those of the workers are not."""
 
     def backend(self) -> Backend:
-        return Unprofiled(self.device)
+        return Untraced(self.device)
 
 
 def _make(
@@ -94,7 +94,7 @@ def folder(name: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made_in.mkdir(exist_ok=True)
     made: list[engine.Made] = []
     if name == "thresholds":  # the way that docs/architecture.md describes, measured in passing
-        way = files_run(lambda: made.append(_make(figure, made_in, Profiled)))
+        way = files_run(lambda: made.append(_make(figure, made_in, Traced)))
         _demand_the_way_of_the_page(way)
     else:
         made.append(_make(figure, made_in))

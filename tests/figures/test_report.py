@@ -33,7 +33,7 @@ from figures.cli import run
 from figures.engine import figure as engine
 from figures.engine.figure import Context, Failure, Figure, Scale, failures, store_failure
 from figures.paper.registry import FIGURES
-from figures.report import Results, Run, State, gather, publishing, write
+from figures.report import Report, Results, Run, State, gather, publishing, write
 from figures.report.publishing import (
     PAGE,
     README,
@@ -208,11 +208,11 @@ def test_what_is_granted_beyond_rounding_is_printed(changes: dict[str, object], 
             _claim(relation=Relation.SIMILAR)
 
 
-def test_the_page_prints_what_is_granted(made: Path) -> None:
-    html, markdown = write(gather(made, FIGURES), made)[:2]
+def test_the_page_prints_what_is_granted(pages: tuple[Path, ...]) -> None:
+    html, markdown = (unescape(path.read_text("utf-8")) for path in pages[:2])
     for claim in CLAIMS:
-        assert claim.granted in unescape(html.read_text("utf-8"))
-        assert claim.granted in markdown.read_text("utf-8")
+        assert claim.granted in html
+        assert claim.granted in markdown
 
 
 def test_readers_find_dimensions_and_single_coordinates() -> None:
@@ -265,6 +265,25 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def report(made: Path) -> Report:
+    """What the claims are, judged by these figures and all stored runs; it takes seconds."""
+    return gather(made, FIGURES)
+
+
+@pytest.fixture(scope="module")
+def pages(made: Path, report: Report) -> tuple[Path, ...]:
+    """The files of the report."""
+    return tuple(write(report, made))
+
+
+@pytest.fixture
+def no_store(tmp_path: Path) -> list[str]:
+    """The option of a command for which no stored run is read and judged."""
+    (tmp_path / "no runs").mkdir()
+    return ["--store", str(tmp_path / "no runs")]
+
+
 class _Page(HTMLParser):
     """Images, links and texts of a page."""
 
@@ -287,12 +306,13 @@ class _Page(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_page_holds_everything_and_asks_for_nothing(made: Path) -> None:
-    report = gather(made, FIGURES)
+def test_page_holds_everything_and_asks_for_nothing(
+    made: Path, report: Report, pages: tuple[Path, ...]
+) -> None:
     states = {entry.figure.name: entry.state for entry in report.entries}
     assert states.pop("annealed") is states.pop("models") is State.MADE
     assert set(states.values()) == {State.MISSING}
-    html, markdown, numbers, explorer = (path.read_text("utf-8") for path in write(report, made))
+    html, markdown, numbers, explorer = (path.read_text("utf-8") for path in pages)
     assert explorer == page_text()
     page = _Page(html)
     assert not page.open
@@ -325,11 +345,14 @@ def test_outdated_data_lend_no_numbers(made: Path, tmp_path: Path) -> None:
     assert report.entries[0].state is State.OUTDATED
     assert report.results.numbers == {}
     (tmp_path / "annealed.nc").write_bytes(b"no netCDF")
-    assert gather(tmp_path, FIGURES).failed[0].figure.name == "annealed"
+    assert gather(tmp_path, FIGURES, Store(tmp_path / "none")).failed[0].figure.name == "annealed"
 
 
 def test_failures_are_in_the_page_and_in_the_exit_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    no_store: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     trouble = [NotConvergedError("no root <near> 0.3")]
 
@@ -343,13 +366,13 @@ def test_failures_are_in_the_page_and_in_the_exit_code(
         FIGURES["models"].compute(FIGURES["models"].parameters[Scale.TINY], Context())
     )
     monkeypatch.setattr("figures.paper.registry.FIGURES", {"bad": bad})
-    arguments = ["all", "report", "--scale", "tiny", "--out", str(tmp_path)]
+    arguments = ["all", "report", "--scale", "tiny", "--out", str(tmp_path), *no_store]
     assert run(arguments) == 1
     assert "bad failed: no root <near> 0.3" in capsys.readouterr().err
     page = (tmp_path / "report.html").read_text("utf-8")
     assert "failed: no root &lt;near&gt; 0.3 (scale tiny)" in page
     assert "Failed: <a href='#bad'>bad</a>" in page
-    assert run(["report", "--out", str(tmp_path)]) == 1  # still
+    assert run(["report", "--out", str(tmp_path), *no_store]) == 1  # still
     trouble.clear()
     assert run(arguments) == 0
     assert "Failed" not in (tmp_path / "report.html").read_text("utf-8")
@@ -433,14 +456,15 @@ def test_every_claim_says_what_it_grants_and_what_decides_it() -> None:
 
 
 def test_claims_are_listed_and_shown_one_by_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, no_store: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     here = ["--out", str(tmp_path)]
+    assert run(["claims", "--json", *here]) == 0
+    assert capsys.readouterr().out == VERDICTS.read_text("utf-8")
+    here += no_store
     assert run(["claims", *here]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition(":")[0] for line in lines] == [claim.id for claim in CLAIMS]
-    assert run(["claims", "--json", *here]) == 0
-    assert capsys.readouterr().out == VERDICTS.read_text("utf-8")
     assert run(["claims", "--id", "loss-of-stability", "--json", *here]) == 0
     one = json.loads(capsys.readouterr().out)
     assert (one["number"], one["verdict"]) == (-0.178, "agrees")
@@ -499,9 +523,10 @@ _LOOK = """<script>addEventListener('load', () => {
 
 @pytest.mark.skipif(_BROWSER is None, reason="no chromium or chrome on this machine")
 @pytest.mark.parametrize("width", [400, 1400])
-def test_the_report_opens_in_a_browser(made: Path, tmp_path: Path, width: int) -> None:
-    report = gather(made, FIGURES)
-    html, *_ = write(report, made)
+def test_the_report_opens_in_a_browser(
+    report: Report, pages: tuple[Path, ...], tmp_path: Path, width: int
+) -> None:
+    html, *_ = pages
     # A frame of that width: windows of a browser have a least width of their own.
     inner = html.read_text("utf-8").replace("</body>", f"{_LOOK}</body>")
     (tmp_path / "inner.html").write_text(inner, "utf-8")
