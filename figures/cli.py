@@ -255,9 +255,10 @@ def _claims(folder: Path, json: bool, wanted: str | None, store: Path | None) ->
     from figures.report.collecting import gather
     from figures.report.publishing import published
 
+    asked = None if wanted is None else claim_named(wanted)  # before seconds are spent on results
     results = gather(folder, FIGURES, _store(store)).results.over(published(), current_keys())
-    if wanted is not None:
-        one = results.described(claim_named(wanted))
+    if asked is not None:
+        one = results.described(asked)
         if json:
             typer.echo(dumps(one, indent=1, ensure_ascii=False, allow_nan=False))
         else:

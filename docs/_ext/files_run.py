@@ -55,7 +55,7 @@ def files_run(call: Callable[[], Any]) -> list[str]:
         call()
     finally:
         sys.settrace(previous)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
     return list(seen)
 
 
