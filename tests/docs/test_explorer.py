@@ -125,7 +125,8 @@ def test_tables_agree_with_those_of_the_figure() -> None:
                 assert abs(row[coupling] - other[coupling]) <= 3 * error, (table, row, other)
     assert compared > 20
     # The explorer shows the freezing points that are stored now.
-    assert tables["freezing"] == json.loads(json.dumps(stored["freezing"]))
+    for shown, now in zip(tables["freezing"], stored["freezing"], strict=True):
+        assert shown == pytest.approx(now, rel=1e-9)  # fits, whose last bits differ by processor
 
 
 def test_grids_are_computed_in_parts_and_resume(

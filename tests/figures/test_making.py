@@ -85,10 +85,24 @@ def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+#: The pictures that were drawn, so that no test draws them once more to look at them.
+DRAWN: dict[str, Picture] = {}
+
+
+def _keeping(figure: Figure) -> Figure:
+    """Return `figure`, whose pictures are kept here when they are drawn."""
+
+    def plot(data: xr.Dataset) -> Picture:
+        DRAWN[figure.name] = figure.plot(data)
+        return DRAWN[figure.name]
+
+    return replace(figure, plot=plot)
+
+
 @pytest.fixture(scope="module")
 def folder(name: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the figure was made once, together with those that share its data."""
-    figure = FIGURES[name]
+    figure = _keeping(FIGURES[name])
     made_in = tmp_path_factory.getbasetemp() / figure.data_file.removesuffix(".nc")
     there = made_in.exists()
     made_in.mkdir(exist_ok=True)
@@ -126,7 +140,7 @@ def test_data_carry_provenance_and_errors(name: str, folder: Path) -> None:
 def test_pictures_are_labelled_and_fit_a_page(name: str, folder: Path) -> None:
     assert (folder / f"{name}.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     assert (folder / f"{name}.pdf").read_bytes()[:5] == b"%PDF-"
-    picture = FIGURES[name].plot(netcdf.load(folder / FIGURES[name].data_file))
+    picture = DRAWN[name]
     assert picture.get_figwidth() in (3.4, 7.0)
     # Panels may share a bar of colours: the same map of the same range.
     bars = {
