@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
@@ -94,7 +94,8 @@ class Results:
             if hint is not None:
                 rough[claim.key] = hint
         runs = {name: Run.of(one) for name, one in sorted(data.items())}
-        return cls(numbers, runs, rough, {} if stored is None else stored.moves())
+        moves = {} if stored is None else stored.moves()
+        return cls(_rounded(numbers), runs, _rounded(rough), _rounded(moves))
 
     def judged(self, claim: Claim) -> Judged:
         """Return `claim` with our number and the verdict."""
@@ -154,11 +155,11 @@ class Results:
             "class": str(claim.sort),
             "needs": claim.needs,
             "command": command(claim),
-            "value": None if ours is None else _digits(ours.value, ours.error),
-            "error": None if ours is None else _digits(ours.error, ours.error),
+            "value": None if ours is None else ours.value,
+            "error": None if ours is None else ours.error,
             "at": "" if ours is None else ours.at,
             **self._provenance(claim, ours),
-            "indicative": None if hint is None else _digits(hint.value, hint.error),
+            "indicative": None if hint is None else hint.value,
             "indicative_at": "" if hint is None else hint.at,
             "verdict": str(judged.verdict),
             "text": judged.text,
@@ -181,10 +182,10 @@ class Results:
     def to_json(self) -> str:
         """Return the numbers and the runs as JSON."""
         document = {
-            "numbers": {key: _plain(value) for key, value in self.numbers.items()},
+            "numbers": {key: asdict(value) for key, value in self.numbers.items()},
             "runs": {name: asdict(run) for name, run in self.runs.items()},
-            "indicative": {key: _plain(value) for key, value in self.indicative.items()},
-            "moves": {key: _plain(value) for key, value in self.moves.items()},
+            "indicative": {key: asdict(value) for key, value in self.indicative.items()},
+            "moves": {key: asdict(value) for key, value in self.moves.items()},
         }
         return json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n"
 
@@ -216,10 +217,12 @@ def command(claim: Claim) -> str:
     return claim.command
 
 
-def _plain(ours: Ours) -> dict[str, Any]:
-    """Return a number as JSON values."""
-    value, error = (_digits(one, ours.error) for one in (ours.value, ours.error))
-    return asdict(ours) | {"value": value, "error": error}
+def _rounded(numbers: Mapping[str, Ours]) -> dict[str, Ours]:
+    """Return numbers with the digits that every machine computes."""
+    return {
+        key: replace(one, value=_digits(one.value, one.error), error=_digits(one.error, one.error))
+        for key, one in numbers.items()
+    }
 
 
 def _digits(value: float, error: float) -> float:

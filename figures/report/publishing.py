@@ -17,6 +17,8 @@ from figures.claims import CLAIMS, SECTIONS, grouped, verdict_of
 from figures.claims.claim import COUNTS, RULE, Claim, Judged, Verdict
 from figures.report.collecting import Report, Results, State, command
 from figures.report.html import SOURCE, page
+from figures.trial.designs import BENCHMARKS
+from figures.trial.evidence import CHANGES
 from rmtheory.explorer.grids import page_text
 from rmtheory.runtime.files import write_text
 from rmtheory.runtime.untrusted import read_text
@@ -127,14 +129,11 @@ network each, whose spread is that of the four of the tables.
 
 def moves_table(results: Results) -> str:
     """Return what moves the difference of ours and the perceptron, a row for each change."""
-    pairs = {key: tuple(key.split(": ", 1)) for key in results.moves}
-    names = list(dict.fromkeys(name for name, _ in pairs.values()))
-    changes = dict.fromkeys(change for _, change in pairs.values())
     rows = (
-        (escape(change), *(str(results.moves.get(f"{name}: {change}", "")) for name in names))
-        for change in changes
+        (escape(change), *(str(results.moves.get(f"{name}: {change}", "")) for name in BENCHMARKS))
+        for change in CHANGES
     )
-    return table(("changed", *map(escape, names)), rows)
+    return table(("changed", *map(escape, BENCHMARKS)), rows)
 
 
 def runs_table(results: Results) -> str:

@@ -88,16 +88,8 @@ class Stored(StoredRuns):
         data = _merged(parts)
         if data is None:
             return {}
-        changes = {"as in the tables": ("ours", _TABLES, "mlp", _TABLES)}
-        changes["10 + 10 epochs"] = ("ours_shorter", _TABLES, "mlp_shorter", _TABLES)
-        changes["readout by the perceptron rule, online"] = ("own", _TABLES, "mlp", _TABLES)
-        changes |= {name: ("ours", name, "mlp", _TABLES) for name in designs.OTHER_OURS}
-        changes |= {
-            f"perceptron at the rate {eta:g}": ("ours", _TABLES, "mlp", f"{eta:g}")
-            for eta in designs.OTHER_RATES
-        }
         moved = {}
-        for change, (mine, own, other, rate) in changes.items():
+        for change, (mine, own, other, rate) in CHANGES.items():
             for name in designs.BENCHMARKS:
                 gap = Minus(
                     At(mine, {"dataset": name, "change": own}),
@@ -157,6 +149,18 @@ def _benchmarks(stored: Stored) -> xr.Dataset | None:
 
 #: Name of what is not changed.
 _TABLES = "tables"
+
+#: What is changed -> variable and change of ours, variable and change of the perceptron.
+CHANGES: dict[str, tuple[str, str, str, str]] = {
+    "as in the tables": ("ours", _TABLES, "mlp", _TABLES),
+    "10 + 10 epochs": ("ours_shorter", _TABLES, "mlp_shorter", _TABLES),
+    "readout by the perceptron rule, online": ("own", _TABLES, "mlp", _TABLES),
+    **{name: ("ours", name, "mlp", _TABLES) for name in designs.OTHER_OURS},
+    **{
+        f"perceptron at the rate {eta:g}": ("ours", _TABLES, "mlp", f"{eta:g}")
+        for eta in designs.OTHER_RATES
+    },
+}
 
 
 def _changed(longer: bool) -> tuple[Cells, Cells]:
