@@ -48,14 +48,14 @@ def files_run(call: Callable[[], Any]) -> list[str]:
 
     # A trace is told of Python's functions alone; a profiler of every call into C, too, which takes
     # half as long again.
-    previous = sys.gettrace()
+    previous, of_threads = sys.gettrace(), threading.gettrace()
     threading.settrace(note)
     sys.settrace(note)
     try:
         call()
     finally:
         sys.settrace(previous)
-        threading.settrace(None)
+        threading.settrace(of_threads)
     return list(seen)
 
 

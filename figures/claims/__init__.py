@@ -106,13 +106,14 @@ def verdict_of(judged: Sequence[Judged]) -> str:
     verdicts = [one.verdict for one in judged]
     total, differ = len(verdicts), verdicts.count(Verdict.DIFFERS)
     decided = sum(verdict in DECIDED for verdict in verdicts)
-    rest = "" if decided == total else f", {total - decided} open"
     edge = verdicts.count(Verdict.EDGE)
-    known = f", {edge} at the edge" if edge else ""
+    at_edge = f" ({edge} of them at the edge)" if edge else ""
+    rest = "" if decided == total else f", {total - decided} open{at_edge}"
     if differ:
-        return f"differs: {differ} of {total}{rest}{known}"
+        return f"differs: {differ} of {total}{rest}"
     if decided < total:
-        return f"open: {decided or 'none'} of {total} decided{known}"
+        others = f", {edge} of the others at the edge" if edge else ""
+        return f"open: {decided or 'none'} of {total} decided{others}"
     reconstructed = verdicts.count(Verdict.RECONSTRUCTED)
     if reconstructed == total:
         return f"reconstructed: {total}"

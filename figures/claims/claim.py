@@ -58,7 +58,7 @@ class Verdict(StrEnum):
     DIFFERS = "differs"
     #: The number is reproduced, by constants that were fitted to it.
     RECONSTRUCTED = "reconstructed"
-    #: Three of our errors are less than what is granted, and its edge is within them.
+    #: Three of our errors are less than what is granted, and its edge is within one.
     EDGE = "at the edge"
     #: A claim whose edge is within our error.
     UNRESOLVED = "not resolved"
@@ -81,9 +81,8 @@ RULE = (
     "a larger one it could not have failed (*error too large*). An inequality must hold by "
     f"{SIGNIFICANCE:g} errors, and what the paper calls little or comparable must stay within "
     "what is granted by as many; if not, or if a number is beyond what is granted by fewer, it is "
-    f"*not resolved*, or *at the edge* where {SIGNIFICANCE:g} errors are less than what is "
-    "granted: then the number is known, and more runs will hardly decide what the words leave "
-    "open. "
+    f"*not resolved*, or *at the edge* if {SIGNIFICANCE:g} errors are less than what is granted "
+    "and the edge of that is within one. "
     "*Reconstructed* means that "
     "some constant that the paper does not give was fitted to this number, so that agreement "
     "is no evidence. Differences of figures carry the error of independent numbers, also where "
@@ -346,7 +345,7 @@ class Claim:
             return f"taken as within {self.slack:g}"
         if self.relation is not Relation.EQUAL:
             return f"{self.slack:g} granted" if self.slack else ""
-        if math.isclose(self.slack, self._rounding):
+        if self.grant is None:
             return ""
         return f"± {self.slack:g} granted" if self.slack else "nothing granted"
 
@@ -407,6 +406,14 @@ class Judged:
         granted = POWER * self.claim.slack * (1 + 1e-9)
         return self.ours is not None and self.ours.error <= granted
 
+    def _at_edge(self, ours: Ours) -> bool:
+        """Return whether a number that is known well is where the grant ends."""
+        claim = self.claim
+        gap = ours.value - claim.number
+        beyond = {Relation.ABOVE: -gap, Relation.BELOW: gap}.get(claim.relation, abs(gap))
+        known = SIGNIFICANCE * ours.error <= claim.slack * (1 + 1e-9)
+        return known and abs(beyond - claim.slack) <= ours.error
+
     @property
     def verdict(self) -> Verdict:
         """Differs if violated by more than :data:`SIGNIFICANCE` errors; see :attr:`resolved`."""
@@ -420,8 +427,7 @@ class Judged:
         if not self.resolved:
             if claim.relation is Relation.EQUAL and not self.has_power:
                 return Verdict.NO_POWER
-            known = SIGNIFICANCE * self.ours.error <= claim.slack * (1 + 1e-9)
-            return Verdict.EDGE if known and claim.slack else Verdict.UNRESOLVED
+            return Verdict.EDGE if self._at_edge(self.ours) else Verdict.UNRESOLVED
         return Verdict.RECONSTRUCTED if claim.sort is Kind.RECONSTRUCTED else Verdict.AGREES
 
     @property

@@ -38,9 +38,13 @@ EQUIVALENT = Grant(0.01, "'equivalent', 'behaves as', 'comparable': one image in
 LITTLE = Grant(0.02, "'little-to-no impact', 'preserves': two images in a hundred")
 #: The error of the images is in the grant, so that of our number is the spread of networks alone.
 #: (Until 18 November 2026 it was counted twice, which left the two claims at lambda_x = 2 open
-#: whatever the number of networks; until later that day also in those of the table of overlaps.)
+#: whatever the number of networks.)
 ONE_NETWORK = Grant(
     0.005, "one network on 10,000 images, theirs and ours: 0.35 % each, one standard error"
+)
+
+WHOLE_PERCENT = Grant(
+    0.01, "rounding, and one network on 10,000 images, theirs and ours, one standard error"
 )
 
 #: One network of theirs against some of ours.

@@ -265,15 +265,23 @@ BENCHMARKS = (
                 )
             ),
             relation=Relation.ABOVE,
-            note=f"{seen}, label and readout at the last. {_SPOT_NOTE}",
+            note=f"{seen} {_SPOT_NOTE}",
         )
         for name, skip, layers, seen in (
-            ("other topologies", False, "", "Input to the first layer"),
+            (
+                "other topologies",
+                False,
+                "",
+                "The first layer sees the input, the last has label and readout. Of three networks "
+                "one gained 0.065 over its frozen twin, two fell to guessing.",
+            ),
             (
                 "skip connections",
                 True,
                 " and skip connections from the input",
-                "Input to all layers; added when networks without had not learnt",
+                "All layers see the input, the last, which has label and readout, too: it alone "
+                "might give the gain. Added after networks without these connections, and a pilot "
+                "of six epochs with them, had been seen.",
             ),
         )
     ),

@@ -136,7 +136,7 @@ class Results:
             and (hint := self.indicative.get(claim.key) or earlier.indicative.get(claim.key))
         }
         runs = dict(sorted({**kept, **self.runs}.items()))
-        return Results(numbers, runs, rough, self.moves or earlier.moves)
+        return Results(numbers, runs, rough, {**earlier.moves, **self.moves})
 
     def described(self, claim: Claim) -> dict[str, Any]:
         """Return all that is known of a claim, as plain values that JSON can hold."""
@@ -218,7 +218,7 @@ def command(claim: Claim) -> str:
 
 
 def _rounded(numbers: Mapping[str, Ours]) -> dict[str, Ours]:
-    """Return numbers with the digits that every machine computes."""
+    """Return numbers without the last bits, which differ from machine to machine."""
     return {
         key: replace(one, value=_digits(one.value, one.error), error=_digits(one.error, one.error))
         for key, one in numbers.items()
@@ -226,14 +226,14 @@ def _rounded(numbers: Mapping[str, Ours]) -> dict[str, Ours]:
 
 
 def _digits(value: float, error: float) -> float:
-    """Return `value` to a ten-thousandth of its error: the digits that every machine computes.
+    """Return `value` to a ten-thousandth of its error: last bits, which differ by machine, go.
 
     Examples
     --------
     >>> _digits(0.0416770266316, 0.0367862732), _digits(2 / 3, 0.0)
     (0.041677, 0.666666666667)
     """
-    if error > 0:
+    if 0 < error < math.inf:
         return round(value, 4 - math.floor(math.log10(error)))
     return float(f"{value:.12g}")
 

@@ -70,14 +70,14 @@ class Stored(StoredRuns):
         return replace(ours, at="one network; its spread is not known")
 
     def moves(self) -> dict[str, Ours]:
-        """Return ours minus the perceptron at N = 1000, as in the tables and with one change each.
+        """Return ours minus the perceptron at N = 1000, and by how much a change moves it.
 
-        Keys are the data set and what was changed, with ': ' between them. One seed of a change
-        borrows the spread of the seeds of the tables.
+        Keys are the data set and what was changed, with ': ' between them. A network that was
+        changed has one seed, and borrows the spread of all widths of its data set.
         """
         parts = []
         for end, epoch in (("", designs.EPOCHS), ("_shorter", designs.SHORTER)):
-            ours, theirs = _changed(epoch == designs.EPOCHS)
+            ours, theirs = _changed()
             for variable, cells, quantity in (
                 ("ours", ours, "probe_test_correct"),
                 ("own", ours, "test_correct"),
@@ -89,14 +89,11 @@ class Stored(StoredRuns):
         if data is None:
             return {}
         moved = {}
-        for change, (mine, own, other, rate) in CHANGES.items():
-            for name in designs.BENCHMARKS:
-                gap = Minus(
-                    At(mine, {"dataset": name, "change": own}),
-                    At(other, {"dataset": name, "change": rate}),
-                )(data)
-                if isinstance(gap, Imagewise):
-                    moved[f"{name}: {change}"] = gap.plain
+        for name in designs.BENCHMARKS:
+            for change, read in _moves_of(name).items():
+                number = read(data)
+                if isinstance(number, Imagewise):
+                    moved[f"{name}: {change}"] = number.plain
         return moved
 
     @cached_property
@@ -150,42 +147,45 @@ def _benchmarks(stored: Stored) -> xr.Dataset | None:
 #: Name of what is not changed.
 _TABLES = "tables"
 
-#: What is changed -> variable and change of ours, variable and change of the perceptron.
-CHANGES: dict[str, tuple[str, str, str, str]] = {
-    "as in the tables": ("ours", _TABLES, "mlp", _TABLES),
-    "10 + 10 epochs": ("ours_shorter", _TABLES, "mlp_shorter", _TABLES),
-    "readout by the perceptron rule, online": ("own", _TABLES, "mlp", _TABLES),
-    **{name: ("ours", name, "mlp", _TABLES) for name in designs.OTHER_OURS},
-    **{
-        f"perceptron at the rate {eta:g}": ("ours", _TABLES, "mlp", f"{eta:g}")
-        for eta in designs.OTHER_RATES
-    },
-}
+
+def _moves_of(name: str) -> dict[str, Minus]:
+    """Return what is read of a data set: ours minus the perceptron, then what changes add to it."""
+
+    def at(variable: str, change: str = _TABLES) -> At:
+        return At(variable, {"dataset": name, "change": change})
+
+    gap = Minus(at("ours"), at("mlp"))
+    return {
+        "nothing: ours minus the perceptron": gap,
+        "10 + 10 epochs": Minus(Minus(at("ours_shorter"), at("mlp_shorter")), gap),
+        "readout by the perceptron rule, online": Minus(at("own"), at("ours")),
+        **{change: Minus(at("ours", change), at("ours")) for change in designs.OTHER_OURS},
+        **{
+            f"perceptron at the rate {eta:g}": Minus(at("mlp"), at("mlp", f"rate {eta:g}"))
+            for eta in designs.OTHER_RATES
+        },
+    }
 
 
-def _changed(longer: bool) -> tuple[Cells, Cells]:
-    """Return networks and perceptrons at N = 1000 by data set and change; changes for 20 epochs."""
-    ours: Cells = {
-        (name, _TABLES): [designs.benchmark_network(name, 1000, seed) for seed in designs.SEEDS]
-        for name in designs.BENCHMARKS
-    }
-    theirs: Cells = {
-        (name, _TABLES): [designs.benchmark_perceptron(name, 1000, seed) for seed in designs.SEEDS]
-        for name in designs.BENCHMARKS
-    }
-    if not longer:
-        return ours, theirs
-    changed: Cells = {
-        (name, change): [designs.varied_network(name, change, 0)]
-        for name in designs.BENCHMARKS
-        for change in designs.OTHER_OURS
-    }
-    rates: Cells = {
-        (name, f"{eta:g}"): [designs.benchmark_perceptron(name, 1000, 0, eta)]
-        for name in designs.BENCHMARKS
-        for eta in designs.OTHER_RATES
-    }
-    return {**ours, **changed}, {**theirs, **rates}
+#: What may be changed, in order.
+CHANGES = tuple(_moves_of(""))
+
+
+def _changed() -> tuple[Cells, Cells]:
+    """Return networks and perceptrons by data set and change; other widths give their spread."""
+    changes = {n: _TABLES if n == 1000 else f"N = {n}" for n in designs.WIDTHS}
+    ours: dict[tuple[Any, ...], list[Run]] = {}
+    theirs: dict[tuple[Any, ...], list[Run]] = {}
+    for name in designs.BENCHMARKS:
+        for n, change in changes.items():
+            cell = (name, change)
+            ours[cell] = [designs.benchmark_network(name, n, seed) for seed in designs.SEEDS]
+            theirs[cell] = [designs.benchmark_perceptron(name, n, seed) for seed in designs.SEEDS]
+        for change in designs.OTHER_OURS:
+            ours[name, change] = [designs.varied_network(name, change, 0)]
+        for eta in designs.OTHER_RATES:
+            theirs[name, f"rate {eta:g}"] = [designs.benchmark_perceptron(name, 1000, 0, eta)]
+    return ours, theirs
 
 
 def _class_counts(stored: Stored) -> xr.Dataset | None:
@@ -366,7 +366,8 @@ def _spots(stored: Stored) -> xr.Dataset | None:
         Table(("readout",), offline, last).gain(
             stored, "readout_gain", "offline_test_correct", "test_correct"
         ),
-        # Networks without skip connections learn or guess by chance of their seed.
+        # Networks without skip connections gain a little or fall to guessing, by their seed: a pool
+        # of their own, chosen when three had been seen.
         Table(("skip", "learns"), topology, last, lambda cell: cell == (False, True)).accuracy(
             stored, "topology_accuracy", "test_correct", "test"
         ),

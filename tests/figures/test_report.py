@@ -77,8 +77,9 @@ _RECONSTRUCTED = {"kind": Kind.RECONSTRUCTED}
         # Half a unit of the last digit is granted; up to three errors beyond it nothing is said.
         ({}, 0.0749, 1e-9, Verdict.AGREES, "agrees"),
         ({}, 0.0749, 0.001, Verdict.AGREES, "agrees"),
-        ({}, 0.075 + 0.0029, 0.001, Verdict.EDGE, "at the edge"),
-        ({}, 0.075 + 0.0029, 0.002, Verdict.UNRESOLVED, "not resolved"),
+        ({}, 0.075 + 0.0029, 0.001, Verdict.UNRESOLVED, "not resolved"),
+        ({}, 0.075 + 0.0009, 0.001, Verdict.EDGE, "at the edge"),
+        ({}, 0.075 + 0.0009, 0.002, Verdict.UNRESOLVED, "not resolved"),
         ({}, 0.075 + 0.0031, 0.001, Verdict.DIFFERS, "differs by 3.1 σ"),
         ({}, 0.06, 0.0, Verdict.DIFFERS, "differs by 0.005, beyond all error"),
         (_granted(0.0), 0.074, 0.001, Verdict.DIFFERS, "differs by 4.0 σ"),
@@ -140,9 +141,11 @@ _RECONSTRUCTED = {"kind": Kind.RECONSTRUCTED}
         (_SIMILAR, 0.07 + 0.0049, 0.005, Verdict.AGREES, "agrees"),
         (_SIMILAR, 0.07 - 0.0049, 0.005, Verdict.AGREES, "agrees"),
         (_SIMILAR, 0.07, 0.0067, Verdict.UNRESOLVED, "not resolved"),
-        # Three errors are less than what is granted: the number is known, and at the edge.
-        (_SIMILAR, 0.07 + 0.0051, 0.005, Verdict.EDGE, "at the edge"),
-        (_SIMILAR, 0.09 + 0.0149, 0.005, Verdict.EDGE, "at the edge"),
+        (_SIMILAR, 0.07 + 0.0051, 0.005, Verdict.UNRESOLVED, "not resolved"),
+        (_SIMILAR, 0.09 + 0.0149, 0.005, Verdict.UNRESOLVED, "not resolved"),
+        # Three errors are less than what is granted, and its edge is within one.
+        (_SIMILAR, 0.09 - 0.0049, 0.005, Verdict.EDGE, "at the edge"),
+        (_SIMILAR, 0.09 + 0.0049, 0.005, Verdict.EDGE, "at the edge"),
         (_granted(0.02, relation=Relation.ABOVE), 0.05, 0.0066, Verdict.EDGE, "at the edge"),
         (_granted(0.02, relation=Relation.ABOVE), 0.05, 0.0067, Verdict.UNRESOLVED, "not resolved"),
         (_SIMILAR, 0.09 + 0.0155, 0.005, Verdict.DIFFERS, "differs by 3.1 σ"),

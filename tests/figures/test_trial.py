@@ -135,6 +135,43 @@ def test_blocks_are_a_chain_with_dense_couplings_between_neighbours() -> None:
     assert np.array_equal(there | np.eye(12, dtype=bool), near)
     assert state.a_in.tolist() == [True] * 4 + [False] * 8
     assert state.a_out.tolist() == state.a_back.tolist() == [False] * 8 + [True] * 4
+    skipping = replace(run, skip=True)
+    assert skipping.key != run.key
+    other = initial_state(skipping, plan.data(load("synthetic")))
+    assert other.a_in.all()
+    assert other.a_out.tolist() == other.a_back.tolist() == state.a_out.tolist()
+    assert np.array_equal(other.couplings.to_dense().numpy().reshape(12, 12) != 0, there)
+
+
+def test_what_moves_the_difference_is_read_off_changed_runs() -> None:
+    def right(count: int) -> dict[str, Any]:
+        return pack(np.arange(1000) < count)
+
+    def network(at_20: int, at_10: int, own: int) -> dict[int, Any]:
+        epochs = ((designs.EPOCHS, at_20), (designs.SHORTER, at_10))
+        return {
+            epoch: {"probe_test_correct": right(count), "test_correct": right(own)}
+            for epoch, count in epochs
+        }
+
+    def perceptron(at_20: int, at_10: int) -> dict[int, Any]:
+        epochs = ((designs.EPOCHS, at_20), (designs.SHORTER, at_10))
+        return {epoch: {"test_correct": right(count)} for epoch, count in epochs}
+
+    rows: list[tuple[Run, dict[int, Any]]] = []
+    for seed in (0, 1, 2):
+        rows.append((designs.benchmark_network("mnist", 1000, seed), network(900, 890, 850)))
+        rows.append((designs.benchmark_perceptron("mnist", 1000, seed), perceptron(910, 920)))
+    rows.append((designs.varied_network("mnist", "batches of 8", 0), network(905, 0, 0)))
+    rows.append((designs.benchmark_perceptron("mnist", 1000, 0, 0.01), perceptron(880, 0)))
+    moves = {name: round(one.value, 6) for name, one in stored_metrics(rows).moves().items()}
+    assert moves == {
+        "mnist: nothing: ours minus the perceptron": -0.01,
+        "mnist: 10 + 10 epochs": -0.02,  # -0.03 instead of -0.01
+        "mnist: readout by the perceptron rule, online": -0.05,
+        "mnist: batches of 8": 0.005,
+        "mnist: perceptron at the rate 0.01": 0.03,
+    }
 
 
 @pytest.mark.parametrize(("gain", "verdict"), [(0.0, Verdict.AGREES), (0.03, Verdict.DIFFERS)])

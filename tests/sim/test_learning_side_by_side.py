@@ -20,6 +20,7 @@ from rmsim.learning import (
     literal_recipe,
     overlap_recipe,
     sparse_recipe,
+    tensor_step,
     train_epoch,
     train_epoch_of_many,
 )
@@ -207,6 +208,22 @@ def test_the_host_never_waits_within_a_batch(name: str, networks: int) -> None:
     launches, waits = ((b - a) / 3 for a, b in zip(*counts, strict=True))
     assert waits == _LAUNCHES[name][1]
     assert launches <= _LAUNCHES[name][0]
+
+
+def test_masks_are_the_same_in_blocks_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the route of a GPU masks of many batches are made at once, as many as memory allows."""
+    parameters = PROTOCOLS["masked"].with_settings(batch=8)
+    ends, launches = [], []
+    for masks in (tensor_step._MASKS, 1):
+        monkeypatch.setattr(tensor_step, "_MASKS", masks)
+        with pretend_device() as ledger:
+            state = initialise(parameters, 20, 3, 0, device="cuda")
+            ledger.launches.clear()
+            (end,) = train_epoch_of_many([parameters], [state], _INPUTS[:40], _LABELS[:40])
+            launches.append(ledger.launches.total())
+            ends.append((end.couplings.to_dense().cpu(), end.w_out.cpu()))
+    assert launches[1] > launches[0]  # five blocks instead of one
+    assert all(torch.equal(one, other) for one, other in zip(*ends, strict=True))
 
 
 # Runs in folders.
