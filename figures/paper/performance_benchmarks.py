@@ -125,18 +125,39 @@ def plot(data: xr.Dataset) -> Picture:
     here = [name for name, one in shown.items() if np.isfinite(one["accuracy"].values).any()]
     if len(here) > 1 and all(np.isfinite(shown[x]["accuracy"].values).sum() == 1 for x in here):
         return _one_width({name: shown[name] for name in here})
-    columns = min(2, len(here))
-    rows = -(-len(here) // columns)
+    count = len(here) + (len(here) > 1)  # the last one is for the differences
+    columns = min(2, count)
+    rows = -(-count // columns)
     picture = Picture(
         figsize=(DOUBLE if columns == 2 else COLUMN, 0.4 + 2.2 * rows), layout="constrained"
     )
     axes = picture.subplots(rows, columns, squeeze=False).ravel()
-    for axis in axes[len(here) :]:
+    for axis in axes[count:]:
         axis.remove()
     for axis, name in zip(axes, here, strict=False):
         axis.set_title(_SETS[name][2])
         _panel(axis, shown[name])
+    if count > len(here):
+        _differences(axes[len(here)], {name: shown[name] for name in here})
     return picture
+
+
+def _differences(axis: Axes, shown: dict[str, xr.Dataset]) -> None:
+    """Draw ours minus the perceptron against N, all data sets."""
+    axis.axhline(0, color="0.3", linewidth=0.8, linestyle=":")
+    for k, (name, data) in enumerate(shown.items()):
+        there = np.isfinite(data["accuracy"].values) & np.isfinite(data["mlp_accuracy"].values)
+        one = data.isel(n=np.flatnonzero(there))
+        gaps = np.array([_difference(one.isel(n=place)) for place in range(one.sizes["n"])])
+        sizes = one["n"].values + 40 * (k - 1)  # beside each other
+        axis.errorbar(
+            sizes, gaps[:, 0], gaps[:, 1], marker="D^v<"[k], color=f"C{k + 2}", capsize=2,
+            label=_SETS[name][2],
+        )  # fmt: skip
+    axis.set_title("ours minus the perceptron")
+    axis.margins(0.05, 0.35)
+    label_axes(axis, "neurons $N$", "difference of accuracies")
+    axis.legend(loc="upper left")
 
 
 def _one_width(shown: dict[str, xr.Dataset]) -> Picture:
@@ -225,8 +246,8 @@ FIGURE = Figure(
         "the epochs in the legends, the probe for as many again, and at least ten. Data sets of "
         "which there are stored runs of the trial (figures/data/trained, seeds from 0) show these, "
         "the others what was trained now; those not on the machine are left out (--recompute when "
-        "they are there). Where each has one width, the right panel is the difference, with the "
-        "error of differences image by image. Error bars: spread over networks and size of the "
+        "they are there). The last panel is the difference, with the error of differences image by "
+        "image. Error bars: spread over networks and size of the "
         "test set, one standard deviation; none where one network does not tell the spread."
     ),
     parameters={
