@@ -345,7 +345,7 @@ class Claim:
             return f"taken as within {self.slack:g}"
         if self.relation is not Relation.EQUAL:
             return f"{self.slack:g} granted" if self.slack else ""
-        if self.grant is None:
+        if math.isclose(self.slack, self._rounding):
             return ""
         return f"± {self.slack:g} granted" if self.slack else "nothing granted"
 

@@ -143,8 +143,13 @@ def test_benchmarks_of_one_width_stand_side_by_side(monkeypatch: pytest.MonkeyPa
     put(monkeypatch, performance_benchmarks=long)
     curves = drawn("performance_benchmarks", computed)
     assert [axis.get_title() for axis in curves.axes] == [
-        *("MNIST", "Fashion-MNIST", "Entangled MNIST")
+        *("MNIST", "Fashion-MNIST", "Entangled MNIST", "ours minus the perceptron")
     ]
+    assert len(curves.axes[3].containers) == 3
+    for k, drawn_gaps in enumerate(curves.axes[3].containers):
+        own = long.isel(dataset=k)
+        gaps = (own["accuracy"] - own["mlp_accuracy"]).values
+        assert drawn_gaps.lines[0].get_ydata() == pytest.approx(gaps)  # type: ignore[attr-defined]
     assert title(curves, 0) == "20 epochs, 2 networks"
     one = long.assign({name: long[name].where(long["n"] == 1000) for name in long.data_vars})
     images = np.random.default_rng(0).random((2, 3, 2, 50))
