@@ -273,8 +273,7 @@ BENCHMARKS = (
                 "other topologies",
                 False,
                 "",
-                "The first layer sees the input, the last has label and readout. Of three networks "
-                "one gained 0.065 over its frozen twin, two fell to guessing.",
+                "The first layer sees the input, the last has label and readout.",
             ),
             (
                 "skip connections",

@@ -75,16 +75,7 @@ class Stored(StoredRuns):
         Keys are the data set and what was changed, with ': ' between them. A network that was
         changed has one seed, and borrows the spread of all widths of its data set.
         """
-        parts = []
-        for end, epoch in (("", designs.EPOCHS), ("_shorter", designs.SHORTER)):
-            ours, theirs = _changed()
-            for variable, cells, quantity in (
-                ("ours", ours, "probe_test_correct"),
-                ("own", ours, "test_correct"),
-                ("mlp", theirs, "test_correct"),
-            ):
-                table = Table(("dataset", "change"), cells, epoch, lambda cell: cell[0])
-                parts.append(table.accuracy(self, f"{variable}{end}", quantity, "test"))
+        parts = _accuracies(self, ("dataset", "change"), *_changed())
         data = _merged(parts)
         if data is None:
             return {}
@@ -112,6 +103,22 @@ def _merged(parts: Sequence[xr.Dataset | None], **scalars: Any) -> xr.Dataset | 
     return xr.merge(there, compat="no_conflicts", join="outer").assign_coords(**scalars)
 
 
+def _accuracies(
+    stored: Stored, dims: tuple[str, ...], ours: Cells, theirs: Cells
+) -> list[xr.Dataset | None]:
+    """Return accuracies of networks and perceptrons; spreads are pooled over a data set."""
+    parts = []
+    for epoch, end in ((designs.EPOCHS, ""), (designs.SHORTER, "_shorter")):
+        for name, cells, quantity in (
+            ("accuracy", ours, "probe_test_correct"),
+            ("own_accuracy", ours, "test_correct"),
+            ("mlp_accuracy", theirs, "test_correct"),
+        ):
+            table = Table(dims, cells, epoch, lambda cell: cell[0])
+            parts.append(table.accuracy(stored, f"{name}{end}", quantity, "test"))
+    return parts
+
+
 def _benchmarks(stored: Stored) -> xr.Dataset | None:
     sizes = [(name, n) for name in designs.BENCHMARKS for n in designs.WIDTHS]
     ours: Cells = {
@@ -121,16 +128,7 @@ def _benchmarks(stored: Stored) -> xr.Dataset | None:
         cell: [designs.benchmark_perceptron(*cell, seed) for seed in designs.SEEDS]
         for cell in sizes
     }
-    parts = []
-    for epoch, end in ((designs.EPOCHS, ""), (designs.SHORTER, "_shorter")):
-        # Spreads are pooled over the widths of a data set.
-        for name, cells, quantity in (
-            ("accuracy", ours, "probe_test_correct"),
-            ("own_accuracy", ours, "test_correct"),
-            ("mlp_accuracy", theirs, "test_correct"),
-        ):
-            table = Table(("dataset", "n"), cells, epoch, lambda cell: cell[0])
-            parts.append(table.accuracy(stored, f"{name}{end}", quantity, "test"))
+    parts = _accuracies(stored, ("dataset", "n"), ours, theirs)
     parts.append(_class_counts(stored))
     linear = stored.metrics(designs.linear_classifier(), designs.EPOCHS)
     data = _merged(parts, epochs=designs.EPOCHS)
@@ -154,14 +152,16 @@ def _moves_of(name: str) -> dict[str, Minus]:
     def at(variable: str, change: str = _TABLES) -> At:
         return At(variable, {"dataset": name, "change": change})
 
-    gap = Minus(at("ours"), at("mlp"))
+    gap = Minus(at("accuracy"), at("mlp_accuracy"))
     return {
         "nothing: ours minus the perceptron": gap,
-        "10 + 10 epochs": Minus(Minus(at("ours_shorter"), at("mlp_shorter")), gap),
-        "readout by the perceptron rule, online": Minus(at("own"), at("ours")),
-        **{change: Minus(at("ours", change), at("ours")) for change in designs.OTHER_OURS},
+        "10 + 10 epochs": Minus(Minus(at("accuracy_shorter"), at("mlp_accuracy_shorter")), gap),
+        "readout by the perceptron rule, online": Minus(at("own_accuracy"), at("accuracy")),
+        **{change: Minus(at("accuracy", change), at("accuracy")) for change in designs.OTHER_OURS},
         **{
-            f"perceptron at the rate {eta:g}": Minus(at("mlp"), at("mlp", f"rate {eta:g}"))
+            f"perceptron at the rate {eta:g}": Minus(
+                at("mlp_accuracy"), at("mlp_accuracy", f"rate {eta:g}")
+            )
             for eta in designs.OTHER_RATES
         },
     }
