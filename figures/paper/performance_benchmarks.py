@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
+from numpy.typing import NDArray
 
 from figures.engine.figure import Context, Figure, Parameters, Scale
 from figures.engine.plotting import COLUMN, DOUBLE, label_axes, panels
@@ -19,6 +20,7 @@ from figures.paper.trained_networks import (
     training,
     trial_data,
 )
+from figures.trial.designs import TUNED_RATE
 from rmsim.learning.presets import MEASURED_AT
 from rmtheory.base.statistics import sample_error
 
@@ -26,6 +28,10 @@ _SEED = 9
 
 #: Name of the figure and of its data, those of the trial too.
 DATA = "performance_benchmarks"
+
+#: Stored runs alone: the perceptron at another rate, and how it is drawn.
+_TUNED, _TUNED_LABEL = "tuned_mlp_accuracy", f"rate {TUNED_RATE:g}"
+_HOLLOW: dict[str, Any] = {"markerfacecolor": "white", "linestyle": "--", "linewidth": 0.8}
 
 #: Name here -> data set, preset, title, inputs, classes, widths of the paper.
 _SIX = [1000, 2000, 3000, 4000, 5000, 6000]
@@ -146,18 +152,31 @@ def _differences(axis: Axes, shown: dict[str, xr.Dataset]) -> None:
     """Draw ours minus the perceptron against N, all data sets."""
     axis.axhline(0, color="0.3", linewidth=0.8, linestyle=":")
     for k, (name, data) in enumerate(shown.items()):
-        there = np.isfinite(data["accuracy"].values) & np.isfinite(data["mlp_accuracy"].values)
-        one = data.isel(n=np.flatnonzero(there))
-        gaps = np.array([_difference(one.isel(n=place)) for place in range(one.sizes["n"])])
-        sizes = one["n"].values + 40 * (k - 1)  # beside each other
-        axis.errorbar(
-            sizes, gaps[:, 0], gaps[:, 1], marker="D^v<"[k], color=f"C{k + 2}", capsize=2,
-            label=_SETS[name][2],
-        )  # fmt: skip
+        style: dict[str, Any] = {"marker": "D^v<"[k], "color": f"C{k + 2}", "capsize": 2}
+        sizes, gaps, errors = _gaps(data, "mlp_accuracy", 40 * (k - 1))  # beside each other
+        axis.errorbar(sizes, gaps, errors, label=_SETS[name][2], **style)
+        sizes, gaps, errors = _gaps(data, _TUNED, 40 * (k - 1) + 130)
+        if sizes.size:
+            axis.errorbar(sizes, gaps, errors, **style, **_HOLLOW)
+    if any(_TUNED in data for data in shown.values()):
+        axis.plot([], [], marker="s", color="0.4", label=_TUNED_LABEL, **_HOLLOW)
     axis.set_title("ours minus the perceptron")
     axis.margins(0.05, 0.35)
     label_axes(axis, "neurons $N$", "difference of accuracies")
     axis.legend(loc="upper left")
+
+
+def _gaps(
+    data: xr.Dataset, theirs: str, shift: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return N, shifted, with ours minus a perceptron and the error, where both are known."""
+    if theirs not in data:
+        return np.zeros(0), np.zeros(0), np.zeros(0)
+    there = np.isfinite(data["accuracy"].values) & np.isfinite(data[theirs].values)
+    one = data.isel(n=np.flatnonzero(there))
+    gaps = [_difference(one.isel(n=place), theirs) for place in range(one.sizes["n"])]
+    values, errors = np.array(gaps).reshape(-1, 2).T
+    return one["n"].values + shift, values, errors
 
 
 def _one_width(shown: dict[str, xr.Dataset]) -> Picture:
@@ -198,13 +217,13 @@ def _one_width(shown: dict[str, xr.Dataset]) -> Picture:
     return picture
 
 
-def _difference(one: xr.Dataset) -> tuple[float, float]:
+def _difference(one: xr.Dataset, theirs: str = "mlp_accuracy") -> tuple[float, float]:
     """Return ours minus the perceptron, and its error: image by image where images are stored."""
-    value = float(one["accuracy"] - one["mlp_accuracy"])
-    if "accuracy_images" not in one or "mlp_accuracy_images" not in one:
-        return value, float(np.hypot(one["accuracy_error"], one["mlp_accuracy_error"]))
-    each = one["accuracy_images"].values - one["mlp_accuracy_images"].values
-    spread = np.hypot(one["accuracy_spread"], one["mlp_accuracy_spread"])
+    value = float(one["accuracy"] - one[theirs])
+    if "accuracy_images" not in one or f"{theirs}_images" not in one:
+        return value, float(np.hypot(one["accuracy_error"], one[f"{theirs}_error"]))
+    each = one["accuracy_images"].values - one[f"{theirs}_images"].values
+    spread = np.hypot(one["accuracy_spread"], one[f"{theirs}_spread"])
     return value, float(np.hypot(spread, sample_error(each)))
 
 
@@ -220,16 +239,22 @@ def _one(data: xr.Dataset, name: str) -> xr.Dataset:
 
 
 def _panel(axis: Axes, data: xr.Dataset) -> None:
-    for name, marker, label in (("accuracy", "o", "ours"), ("mlp_accuracy", "s", "perceptron")):
+    styles: dict[str, dict[str, Any]] = {
+        "accuracy": {"marker": "o", "label": "ours"},
+        "mlp_accuracy": {"marker": "s", "label": "perceptron"},
+        _TUNED: {"marker": "s", "color": "C1", "label": _TUNED_LABEL, **_HOLLOW},
+    }
+    for name, style in styles.items():
+        if name not in data:
+            continue
         one = data.isel(n=np.flatnonzero(np.isfinite(data[name].values)))
         axis.errorbar(
             # In units of a thousand: whole powers of ten are few on so short an axis.
             one["parameters"] / 1000,
             one[name],
             one[f"{name}_error"],
-            marker=marker,
             capsize=2,
-            label=label,
+            **style,
         )
     axis.margins(0.15, 0.35)
     label_axes(axis, "trainable parameters (thousands)", "test accuracy")
@@ -246,7 +271,9 @@ FIGURE = Figure(
         "the epochs in the legends, the probe for as many again, and at least ten. Data sets of "
         "which there are stored runs of the trial (figures/data/trained, seeds from 0) show these, "
         "the others what was trained now; those not on the machine are left out (--recompute when "
-        "they are there). The last panel is the difference, with the error of differences image by "
+        "they are there). Dashed: the perceptron at another rate than that of the paper's tables, "
+        "at which wide ones lose accuracy; one network each, of stored runs. The last panel is "
+        "the difference, with the error of differences image by "
         "image. Error bars: spread over networks and size of the "
         "test set, one standard deviation; none where one network does not tell the spread."
     ),

@@ -72,6 +72,8 @@ class Stored(StoredRuns):
     def moves(self) -> dict[str, Ours]:
         """Return ours minus the perceptron at N = 1000, and by how much a change moves it.
 
+        Then, by width, ours minus the perceptron at the tuned rate.
+
         Keys are the data set and what was changed, with ': ' between them. A network that was
         changed has one seed, and borrows the spread of all widths of its data set.
         """
@@ -81,7 +83,7 @@ class Stored(StoredRuns):
             return {}
         moved = {}
         for name in designs.BENCHMARKS:
-            for change, read in _moves_of(name).items():
+            for change, read in (_moves_of(name) | _against_tuned(name)).items():
                 number = read(data)
                 if isinstance(number, Imagewise):
                     moved[f"{name}: {change}"] = number.plain
@@ -129,7 +131,7 @@ def _benchmarks(stored: Stored) -> xr.Dataset | None:
         for cell in sizes
     }
     parts = _accuracies(stored, ("dataset", "n"), ours, theirs)
-    parts.append(_class_counts(stored))
+    parts += [_tuned_perceptrons(stored, theirs), _class_counts(stored)]
     linear = stored.metrics(designs.linear_classifier(), designs.EPOCHS)
     data = _merged(parts, epochs=designs.EPOCHS)
     if data is not None and linear is not None:
@@ -140,6 +142,20 @@ def _benchmarks(stored: Stored) -> xr.Dataset | None:
         data["linear_accuracy_error"] = xr.DataArray(sample_error(right))
         data["linear_accuracy_images"] = ("image_test", right.astype(np.float32))
     return data
+
+
+def _tuned_perceptrons(stored: Stored, theirs: Cells) -> xr.Dataset | None:
+    """Return the accuracy at the tuned rate, whose spread is that of all perceptrons."""
+    cells: dict[tuple[Any, ...], Sequence[Run]] = {
+        (*cell, _TABLES): runs for cell, runs in theirs.items()
+    }
+    cells |= {
+        (name, n, "tuned"): [designs.benchmark_perceptron(name, n, 0, designs.TUNED_RATE)]
+        for name, n in theirs
+    }
+    table = Table(("dataset", "n", "rate"), cells, designs.EPOCHS, lambda cell: cell[0])
+    both = table.accuracy(stored, "tuned_mlp_accuracy", "test_correct", "test")
+    return None if both is None else both.sel(rate="tuned", drop=True)
 
 
 #: Name of what is not changed.
@@ -167,13 +183,34 @@ def _moves_of(name: str) -> dict[str, Minus]:
     }
 
 
-#: What may be changed, in order.
+def _against_tuned(name: str) -> dict[str, Minus]:
+    """Return ours minus the perceptron at the tuned rate, by width."""
+    return {
+        f"N = {n}": Minus(
+            At("accuracy", {"dataset": name, "change": _width(n)}),
+            At("mlp_accuracy", {"dataset": name, "change": _tuned(n)}),
+        )
+        for n in designs.WIDTHS
+    }
+
+
+def _width(n: int) -> str:
+    return _TABLES if n == 1000 else f"N = {n}"
+
+
+def _tuned(n: int) -> str:
+    rate = f"rate {designs.TUNED_RATE:g}"
+    return rate if n == 1000 else f"{_width(n)}, {rate}"
+
+
+#: What may be changed, in order, and the widths of the tuned perceptron.
 CHANGES = tuple(_moves_of(""))
+TUNED = tuple(_against_tuned(""))
 
 
 def _changed() -> tuple[Cells, Cells]:
     """Return networks and perceptrons by data set and change; other widths give their spread."""
-    changes = {n: _TABLES if n == 1000 else f"N = {n}" for n in designs.WIDTHS}
+    changes = {n: _width(n) for n in designs.WIDTHS}
     ours: dict[tuple[Any, ...], list[Run]] = {}
     theirs: dict[tuple[Any, ...], list[Run]] = {}
     for name in designs.BENCHMARKS:
@@ -185,6 +222,9 @@ def _changed() -> tuple[Cells, Cells]:
             ours[name, change] = [designs.varied_network(name, change, 0)]
         for eta in designs.OTHER_RATES:
             theirs[name, f"rate {eta:g}"] = [designs.benchmark_perceptron(name, 1000, 0, eta)]
+        for n in designs.WIDTHS:
+            tuned = designs.benchmark_perceptron(name, n, 0, designs.TUNED_RATE)
+            theirs[name, _tuned(n)] = [tuned]
     return ours, theirs
 
 

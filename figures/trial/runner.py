@@ -221,7 +221,8 @@ class Trial:
         order = {step.question.name: step.value for step in self.steps(costs)}
         for question in sorted(self.questions, key=lambda one: -order.get(one.name, -1.0)):
             still = self._open(question, stored)
-            state = f"{len(still)} of {counted(len(question.claims), 'claim')} open"
+            of = counted(len(question.claims), "claim")
+            state = f"{len(still)} of {of} open" if question.claims else "decides no claim"
             value = order.get(question.name)
             worth = "" if value is None else f", {value:.2g} per core-hour"
             yield f"{question.name} ({question.data}): {state}{worth}"
@@ -232,7 +233,7 @@ class Trial:
                     if run.key not in seen and math.isfinite(cost):
                         seen.add(run.key)
                         done, left = (done + cost, left) if held else (done, left + cost)
-                    mark = "done" if held else "left" if still else "not needed"
+                    mark = "done" if held else "left" if still or value == 0 else "not needed"
                     epochs = ", ".join(map(str, run.epochs))
                     price = f"{cost:8.0f} s" if math.isfinite(cost) else "no data here"
                     yield f"  {stage} {mark:10} {price}  {run.title}, epochs {epochs}"
