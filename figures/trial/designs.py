@@ -25,6 +25,7 @@ from figures.trial.runs import (
     Perceptron,
     Run,
     Search,
+    Walks,
 )
 
 if TYPE_CHECKING:
@@ -727,9 +728,23 @@ def cluster(seed: int) -> Cluster:
     return Cluster(*CLUSTER, seed)
 
 
-def _clusters() -> Question:
-    keys = ("typical fixed points", "connected cluster")
-    return _question("clusters", "clusters", keys, *((cluster(seed),) for seed in SHARE_SEEDS[20]))
+#: Walks between the two fixed points of a pair.
+WALKS = 10
+
+
+def walks(seed: int) -> Walks:
+    """Return walks of single flips between the same fixed points, which only come nearer."""
+    return Walks(*CLUSTER[:3], WALKS, seed)
+
+
+def _clusters() -> list[Question]:
+    keys, seeds = ("typical fixed points", "connected cluster"), SHARE_SEEDS[20]
+    return [
+        _question("clusters", "clusters", keys, *((cluster(seed),) for seed in seeds)),
+        _question(
+            "branches", "clusters", ("branching cluster",), *((walks(seed),) for seed in seeds)
+        ),
+    ]
 
 
 # Hetero-association.
@@ -820,7 +835,7 @@ def questions() -> list[Question]:
         _class_counts(),
         _linear(),
         *_searches(),
-        _clusters(),
+        *_clusters(),
         *_benchmarks(),
         *_initial_overlaps(),
         *_overlaps(1, (0, 1)),

@@ -606,26 +606,38 @@ def _unreachable(stored: Stored) -> xr.Dataset | None:
 
 
 def _clusters(stored: Stored) -> xr.Dataset | None:
-    """Return the share of pairs that are joined, and the neighbours of typical fixed points."""
+    """Return the share of pairs that are joined, of walks that end, and typical neighbours."""
+    n, jd, _, typical_n = designs.CLUSTER
     rows = [stored.metrics(designs.cluster(seed), 0) for seed in designs.SHARE_SEEDS[20]]
     there = [row for row in rows if row is not None]
     pairs = [pair for row in there for pair in row["pairs"] if pair["pair"]]
-    if len(pairs) < LEAST_FREEDOM:
-        return None
-    n, jd, _, typical_n = designs.CLUSTER
-    joined = np.array([row["joined"] for row in pairs], dtype=float)
-    typical = np.array([count for row in there for count in row["typical"]], dtype=float)
-    # A mean of zeros is not certain: that of those with a neighbour at all is not known better.
-    rare = share_error(typical > 0)
-    return xr.Dataset(
-        {
+    parts = [_dead_ends(stored)]
+    if len(pairs) >= LEAST_FREEDOM:
+        joined = np.array([row["joined"] for row in pairs], dtype=float)
+        typical = np.array([count for row in there for count in row["typical"]], dtype=float)
+        # A mean of zeros is not certain: that of those with a neighbour at all is not known better.
+        rare = share_error(typical > 0)
+        data = {
             "joined": joined.mean(),
             "joined_error": share_error(joined),
             "typical_neighbours": typical.mean(),
             "typical_neighbours_error": max(float(standard_error(typical)), rare),
-        },
-        {"n": n, "jd": jd, "pairs": len(pairs), "typical_n": typical_n},
-    )
+        }
+        parts.append(xr.Dataset(data, {"pairs": len(pairs)}))
+    return _merged(parts, n=n, jd=jd, typical_n=typical_n)
+
+
+def _dead_ends(stored: Stored) -> xr.Dataset | None:
+    """Return the share of walks between two fixed points that end before the second."""
+    rows = [stored.metrics(designs.walks(seed), 0) for seed in designs.SHARE_SEEDS[20]]
+    pairs = [pair for row in rows if row is not None for pair in row["pairs"] if pair["pair"]]
+    if len(pairs) < LEAST_FREEDOM:
+        return None
+    shares = np.array([np.mean(np.array(pair["left"]) > 0) for pair in pairs])
+    # Walks of one pair are not independent: if all end, as many pairs as there are have done so.
+    error = max(float(standard_error(shares)), share_error(shares > 0))
+    data = {"dead_ends": shares.mean(), "dead_ends_error": error}
+    return xr.Dataset(data, {"walks": sum(len(pair["left"]) for pair in pairs)})
 
 
 def _associations(stored: Stored) -> xr.Dataset | None:

@@ -9,6 +9,7 @@ A run is one of
 * :class:`Classes`: the samples of each class, counted;
 * :class:`Search`: networks without input that an algorithm brings to a fixed point;
 * :class:`Cluster`: fixed points of networks without input that single flips join;
+* :class:`Walks`: walks between these that only come nearer;
 * :class:`Association`: a chain that learns random pairs.
 
 The key of a run is a hash of what is trained, without the epochs at which it is measured: figures
@@ -27,13 +28,14 @@ import json
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from figures.trial.store import (
     VERSION,
@@ -54,6 +56,10 @@ if TYPE_CHECKING:  # torch is needed by runs only, not by those who read their r
     from rmsim.learning.readout import Features
     from rmsim.learning.run_folder import Plan
     from rmsim.learning.state import State
+    from rmsim.network import Network as Core
+
+#: Couplings, or states in rows.
+Matrix = NDArray[Any]
 
 #: Samples of the two pieces that are timed, and epochs of hetero-association of its piece.
 _PIECES, _FEW_EPOCHS = (320, 1600), 3
@@ -624,8 +630,6 @@ class Cluster(_Flat):
         self, data: Dataset | None, folder: Path | None = None, progress: EpochProgress = silent
     ) -> Metrics:
         """Search and count; a killed run begins again."""
-        from rmsim.couplings.chains import draw
-        from rmsim.dynamics.relaxation import relax
         from rmsim.network import Network as Core
         from rmsim.search.paths import count_joined, flip_path
         from rmsim.search.planted import plant, single_flips
@@ -634,14 +638,11 @@ class Cluster(_Flat):
 
         core = Core(self.n, Chain(1, self.jd))
         rows: list[dict[str, Any]] = []
-        for sample in range(self.samples):
-            J = draw(core, seed=self.seed, samples=range(sample, sample + 1), dtype="float64")
-            ends = relax(J, starts=self.starts, seed=self.seed, first_sample=sample)
-            points = ends.state[0, ends.solved[0], 0].numpy()
-            if len(points) < 2 or (points[0] == points[1]).all():
+        for pair in _pairs(core, self.samples, self.starts, self.seed):
+            if pair is None:
                 rows.append({"pair": False})
                 continue
-            matrix = J.to_dense()[0, 0].numpy()
+            matrix, points = pair
             path = flip_path(matrix, points[0], points[1], core, seed=self.seed)
             rows.append(
                 {
@@ -662,6 +663,73 @@ class Cluster(_Flat):
     def shortened(self) -> tuple[Keyed, float]:
         """Return two of the networks."""
         return replace(self, samples=2), self.samples / 2
+
+
+@dataclass(frozen=True)
+class Walks(_Flat):
+    """Walks of single flips between fixed points that only come nearer, in networks of one layer.
+
+    The pairs are those of :class:`Cluster`; of each, some walks in random order.
+    """
+
+    n: int
+    jd: float
+    samples: int
+    walks: int
+    seed: int
+    starts: int = 4
+    epochs: tuple[int, ...] = (0,)
+
+    kind: ClassVar[str] = "walks"
+    #: No data set.
+    dataset: ClassVar[str] = ""
+
+    @property
+    def title(self) -> str:
+        """For the name of the file."""
+        return f"walks_n{self.n}_jd{self.jd:g}_s{self.seed}"
+
+    def execute(
+        self, data: Dataset | None, folder: Path | None = None, progress: EpochProgress = silent
+    ) -> Metrics:
+        """Walk; a killed run begins again."""
+        from rmsim.network import Network as Core
+        from rmsim.search.paths import walk_towards
+        from rmtheory.base.chain import Chain
+
+        core = Core(self.n, Chain(1, self.jd))
+        rows: list[dict[str, Any]] = []
+        for pair in _pairs(core, self.samples, self.starts, self.seed):
+            if pair is None:
+                rows.append({"pair": False})
+                continue
+            matrix, (start, end, *_) = pair
+            left = [walk_towards(matrix, start, end, core, seed=k) for k in range(self.walks)]
+            distance = int((start != end).sum())
+            rows.append({"pair": True, "distance": distance, "left": left})
+        progress(0)
+        return {0: {"pairs": rows}}
+
+    def shortened(self) -> tuple[Keyed, float]:
+        """Return two of the networks."""
+        return replace(self, samples=min(2, self.samples)), self.samples / min(2, self.samples)
+
+
+def _pairs(
+    core: Core, samples: int, starts: int, seed: int
+) -> Iterator[tuple[Matrix, Matrix] | None]:
+    """Give couplings and fixed points that the dynamics reaches; None if they are not two."""
+    from rmsim.couplings.chains import draw
+    from rmsim.dynamics.relaxation import relax
+
+    for sample in range(samples):
+        J = draw(core, seed=seed, samples=range(sample, sample + 1), dtype="float64")
+        ends = relax(J, starts=starts, seed=seed, first_sample=sample)
+        points = ends.state[0, ends.solved[0], 0].numpy()
+        if len(points) < 2 or (points[0] == points[1]).all():
+            yield None
+        else:
+            yield J.to_dense()[0, 0].numpy(), points
 
 
 @dataclass(frozen=True)
@@ -716,7 +784,7 @@ class Association(_Flat):
         return some, _SHARE_LEARNT * self.max_epochs / _FEW_EPOCHS
 
 
-Run = Network | Perceptron | Frozen | Linear | Classes | Search | Cluster | Association
+Run = Network | Perceptron | Frozen | Linear | Classes | Search | Cluster | Walks | Association
 
 
 def demand_increasing(epochs: Sequence[int], least: int = 0) -> None:

@@ -15,6 +15,9 @@ if it is a fixed point (:mod:`rmsim.search.neighbours`). The search is best firs
 seen the one nearest to the end is left next by all flips that stay among fixed points. A path that
 is found is a proof, whatever its length; that none was found within so many states proves nothing,
 unless every state that can be reached was seen (:attr:`FlipPath.exhausted`).
+
+A walk that only comes nearer to its end (:func:`walk_towards`) arrives if all states between are
+fixed points; where paths branch, and some branches end, it may not.
 """
 
 from __future__ import annotations
@@ -172,6 +175,47 @@ def count_joined(
         counts.append(len(further))
         nearest = further
     return tuple(counts)
+
+
+def walk_towards(
+    J: ArrayLike, start: ArrayLike, end: ArrayLike, network: Network, *, seed: int = 0
+) -> int:
+    """Walk from one fixed point towards another, and return at which distance from it this ends.
+
+    Every flip is drawn from those that come nearer to `end` and give a fixed point. Where there is
+    none the walk is at a dead end; it arrives, at distance 0, in whatever order it flips if all
+    states between the two are fixed points.
+
+    Parameters
+    ----------
+    J, start, end, network
+        As for :func:`flip_path`.
+    seed : int
+        Of the order of flips.
+
+    Examples
+    --------
+    >>> import rmsim as rs
+    >>> network = rs.Network(100, rs.Chain(1, jd=0.8))
+    >>> J = rs.draw(network, seed=0, samples=range(1)).to_dense()[0]
+    >>> ends = rs.relax(network, samples=1, starts=20, seed=0)
+    >>> start, end, *_ = ends.state[0, ends.solved[0]]
+    >>> walk_towards(J, start, end, network) > 0  # although a path joins them
+    True
+    """
+    draw = np.random.default_rng(checked_seed(seed))
+    spins, fields, change, tolerance = margins_and_changes(J, start, network, "start")
+    last = margins_and_changes(J, end, network, "end")[0]
+    flipped, target = np.zeros(len(spins), dtype=np.bool_), spins != last
+    while True:
+        left = target & ~flipped
+        allowed = _allowed(fields, flipped, change, network.jd, tolerance)
+        nearer = np.flatnonzero(allowed & left)
+        if not nearer.size:
+            return int(left.sum())
+        neuron = draw.choice(nearer)
+        fields = fields - change[neuron]
+        flipped[neuron] = True
 
 
 class _Search:

@@ -19,11 +19,13 @@ from figures.trial import designs
 from figures.trial.evidence import TRIED, Stored
 from figures.trial.runner import Costs, Trial, all_runs, checked_hours, compare
 from figures.trial.runs import (
+    Cluster,
     Frozen,
     Linear,
     Network,
     Perceptron,
     Run,
+    Walks,
     merged,
     perform,
 )
@@ -180,6 +182,29 @@ def test_what_moves_the_difference_is_read_off_changed_runs() -> None:
     }
     drawn = stored.data["performance_benchmarks"]["tuned_mlp_accuracy"]
     assert float(drawn.sel(dataset="mnist", n=2000)) == pytest.approx(0.95)
+
+
+@pytest.mark.parametrize(
+    ("left", "verdict"), [([7, 3], Verdict.AGREES), ([0, 0], Verdict.UNRESOLVED)]
+)
+def test_branches_are_dead_ends_of_walks(left: list[int], verdict: Verdict) -> None:
+    pairs = [{"pair": True, "distance": 9, "left": left}] * 20 + [{"pair": False}]
+    rows: list[tuple[Run, dict[int, Any]]] = [(designs.walks(0), {0: {"pairs": pairs}})]
+    claim = next(one for one in CLAIMS if one.key == "branching cluster")
+    judged = judge(claim, stored_metrics(rows).data["clusters"])
+    assert judged.verdict is verdict
+    assert judged.ours is not None
+    assert judged.ours.at == "40 walks"
+
+
+def test_walks_are_between_the_pairs_of_the_clusters() -> None:
+    walked = perform(Walks(60, 0.8, 3, 4, 0))[1][0]["pairs"]
+    joined = perform(Cluster(60, 0.8, 3, 60, 0))[1][0]["pairs"]
+    assert [row["pair"] for row in walked] == [row["pair"] for row in joined]
+    pairs = [row for row in walked if row["pair"]]
+    assert [row["distance"] for row in pairs] == [r["distance"] for r in joined if r["pair"]]
+    assert all(0 <= left <= row["distance"] for row in pairs for left in row["left"])
+    assert all(len(row["left"]) == 4 for row in pairs)
 
 
 @pytest.mark.parametrize(("gain", "verdict"), [(0.0, Verdict.AGREES), (0.03, Verdict.DIFFERS)])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rmsim as rs
-from rmsim.search.paths import FlipPath, count_joined, flip_path
+from rmsim.search.paths import FlipPath, count_joined, flip_path, walk_towards
 from rmtheory.base.errors import InvalidInputError
 
 
@@ -41,6 +41,40 @@ def test_joined_are_those_of_one_component(
         assert path.joined == (label[0] == label[end])
         assert path.joined or path.exhausted
         check(path, flat, flat[0], flat[end])
+
+
+def test_a_walk_ends_where_no_flip_comes_nearer() -> None:
+    """Against all fixed points: of each walk at least the number of those where it may end."""
+    network = rs.Network(12, rs.Chain(1, 0.6))
+    J = rs.draw(network, seed=0, samples=range(1), dtype="float64").to_dense()[0].numpy()
+    points = rs.enumerate_fixed_points(J, network.jd, keep_states=True).states.reshape(-1, 12)
+    known, start = {tuple(point) for point in points.tolist()}, points[0]
+    arrived = 0
+    for end in points[1:]:
+        # All states that flips which come nearer reach, and the distances of those without one.
+        reached, ends = {tuple(start.tolist())}, set()
+        waiting = list(reached)
+        while waiting:
+            state = waiting.pop()
+            nearer = [
+                (*state[:k], -state[k], *state[k + 1 :])
+                for k in range(12)
+                if state[k] != end[k] and (*state[:k], -state[k], *state[k + 1 :]) in known
+            ]
+            if not nearer:
+                ends.add(int((np.array(state) != end).sum()))
+            waiting += set(nearer) - reached
+            reached |= set(nearer)
+        seen = {walk_towards(J, start, end, network, seed=seed) for seed in range(40)}
+        assert seen <= ends
+        assert (0 in seen) <= flip_path(J, start, end, network).joined
+        arrived += ends == {0}
+        assert ends != {0} or seen == {0}
+    assert arrived  # neighbours at least
+    flips = np.where(np.eye(12) > 0, -1, 1)
+    other = next(state for state in start * flips if tuple(state.tolist()) not in known)
+    with pytest.raises(InvalidInputError, match="end"):
+        walk_towards(J, start, other, network)
 
 
 def check(path: FlipPath, points: np.ndarray, start: np.ndarray, end: np.ndarray) -> None:
