@@ -643,26 +643,44 @@ def _dead_ends(stored: Stored) -> xr.Dataset | None:
 
 
 def _associations(stored: Stored) -> xr.Dataset | None:
-    """Return P_max and its slopes from all trials of hetero-association, by both protocols."""
-    from rmsim.studies.capacity_sweep import analyse
+    """Return P_max and its slopes, what the printed protocol learns, and the overlaps by layer."""
+    parts = [_capacities(stored), _printed_trials(stored), _by_layer(stored)]
+    return _merged(parts)
+
+
+def _capacities(stored: Stored) -> xr.Dataset | None:
+    """Return P_max by depth and width, means over networks, with the lines through them."""
+    from rmsim.studies.capacity_sweep import with_slopes
 
     seeds = [seed for stage in designs.ASSOCIATION_SEEDS for seed in stage]
-    runs = [
-        designs.association(layers, n, seed)
-        for layers in designs.LOADS
+    cells = {
+        ("reconstruction", layers, n): [designs.capacity(layers, n, seed) for seed in seeds]
+        for layers in designs.STARTS
         for n in designs.ASSOCIATION_N
-        for seed in seeds
-    ]
-    runs += [
+    }
+    # Networks of one width differ alike at all depths, and by less at larger ones.
+    table = Table(("protocol", "layers", "n"), cells, 0, lambda cell: cell[2])
+    step = cells["reconstruction", 2, designs.ASSOCIATION_N[0]][0].resolution
+    load = table.number(stored, "load", lambda row: (row["load"], 0.0), step=step)
+    if load is None:
+        return None
+    data = xr.Dataset({f"p_max{end}": load[f"load{end}"] * load["n"] for end in ("", "_error")})
+    return with_slopes(data.assign_coords(trials=load["load_networks"]))
+
+
+def _printed_trials(stored: Stored) -> xr.Dataset | None:
+    """Return what the protocol as printed learns of loads drawn at random."""
+    from rmsim.studies.capacity_sweep import analyse
+
+    runs = [
         designs.printed_association(layers, n, seed)
         for layers in designs.PRINTED_LAYERS
         for n in designs.PRINTED_N
-        for seed in designs.ASSOCIATION_SEEDS[0]
+        for seed in designs.PRINTED_SEEDS
     ]
     rows = [(run, row) for run in runs if (row := stored.metrics(run, 0)) is not None]
-    chain = _by_layer(stored)
     if not rows:
-        return chain
+        return None
     raw = xr.Dataset(
         {name: ("trial", [float(row[name]) for _, row in rows]) for name in ("patterns", "o5")},
         {
@@ -673,8 +691,7 @@ def _associations(stored: Stored) -> xr.Dataset | None:
     data = analyse(raw)
     best = raw["o5"].groupby(["protocol", "layers"]).max()
     data["best_o5"] = best.reindex(protocol=data["protocol"], layers=data["layers"])
-    data = data.assign(best_o5_error=0 * data["best_o5"])
-    return data if chain is None else data.merge(chain)
+    return data.assign(best_o5_error=0 * data["best_o5"])
 
 
 def _by_layer(stored: Stored) -> xr.Dataset | None:

@@ -10,7 +10,8 @@ A run is one of
 * :class:`Search`: networks without input that an algorithm brings to a fixed point;
 * :class:`Cluster`: fixed points of networks without input that single flips join;
 * :class:`Walks`: walks between these that only come nearer;
-* :class:`Association`: a chain that learns random pairs.
+* :class:`Association`: a chain that learns random pairs;
+* :class:`Capacity`: how many random pairs a chain can learn.
 
 The key of a run is a hash of what is trained, without the epochs at which it is measured: figures
 that measure one network at different epochs share it. The same key and the same kind of machine
@@ -66,8 +67,8 @@ _PIECES, _FEW_EPOCHS = (320, 1600), 3
 
 #: What a trial of hetero-association takes on average, as a share of all its epochs at the pace of
 #: the first: .2 to .3 of 86 trials, N = 200 to 600, since most succeed and stop, and later epochs
-#: flip less.
-_SHARE_LEARNT = 0.25
+#: flip less. And how many such trials a capacity takes: some five, of which half fail.
+_SHARE_LEARNT, _TRIALS_OF_CAPACITY = 0.25, 8
 
 #: Epochs of a readout that are timed: one takes less than the features that it reads.
 _READOUT_EPOCHS = 30
@@ -784,7 +785,63 @@ class Association(_Flat):
         return some, _SHARE_LEARNT * self.max_epochs / _FEW_EPOCHS
 
 
-Run = Network | Perceptron | Frozen | Linear | Classes | Search | Cluster | Walks | Association
+@dataclass(frozen=True)
+class Capacity(_Flat):
+    """P_max of one chain that learns random pairs, enclosed by trials from a load on."""
+
+    protocol: str
+    layers: int
+    n: int
+    start: float
+    seed: int
+    step: float = 0.06
+    resolution: float = 0.015
+    epochs: tuple[int, ...] = (0,)
+
+    kind: ClassVar[str] = "capacity"
+    #: No data set.
+    dataset: ClassVar[str] = ""
+
+    @property
+    def title(self) -> str:
+        """For the name of the file."""
+        return f"capacity_{self.protocol}_l{self.layers}_n{self.n}_s{self.seed}"
+
+    def execute(
+        self, data: Dataset | None, folder: Path | None = None, progress: EpochProgress = silent
+    ) -> Metrics:
+        """Search; a killed run begins again."""
+        from rmsim.studies.capacity import bracket_capacity, protocol_named
+
+        found = bracket_capacity(
+            *(protocol_named(self.protocol), self.layers, self.n, self.seed, 0),
+            start=self.start,
+            step=self.step,
+            resolution=self.resolution,
+        )
+        progress(0)
+        return {0: {**asdict(found), "load": found.value / self.n}}
+
+    def shortened(self) -> tuple[Keyed, float]:
+        """Return some epochs of its first trial."""
+        loads = (self.start, self.start)
+        first = Association(self.protocol, self.layers, self.n, loads, self.seed)
+        some, times = first.shortened()
+        return some, _TRIALS_OF_CAPACITY * times
+
+
+Run = (
+    Network
+    | Perceptron
+    | Frozen
+    | Linear
+    | Classes
+    | Search
+    | Cluster
+    | Walks
+    | Association
+    | Capacity
+)
 
 
 def demand_increasing(epochs: Sequence[int], least: int = 0) -> None:

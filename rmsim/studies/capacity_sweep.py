@@ -290,7 +290,6 @@ def analyse(raw: xr.Dataset, *, epsilon: float = 0.05, seed: int = 0) -> xr.Data
     value, error = np.full(shape, np.nan), np.full(shape, np.nan)
     status = np.full(shape, "", dtype="U120")
     trials = np.zeros(shape, dtype=np.int64)
-    slopes = np.full((5, *shape[:2]), np.nan)
     for a, protocol in enumerate(protocols):
         for b, depth in enumerate(layers):
             for c, n in enumerate(sizes):
@@ -303,12 +302,6 @@ def analyse(raw: xr.Dataset, *, epsilon: float = 0.05, seed: int = 0) -> xr.Data
                 )
                 value[a, b, c], error[a, b, c] = capacity.value, capacity.error
                 status[a, b, c] = str(capacity.status)
-            line = slope(sizes, value[a, b], error[a, b])
-            if line is not None:
-                slopes[:, a, b] = (
-                    *(line.alpha, line.alpha_error, line.intercept, line.intercept_error),
-                    line.chi2,
-                )
     dims = ("protocol", "layers", "n")
     data = xr.Dataset(
         {
@@ -321,13 +314,28 @@ def analyse(raw: xr.Dataset, *, epsilon: float = 0.05, seed: int = 0) -> xr.Data
             "n": sizes,
             "status": (dims, status),
             "trials": (dims, trials),
-            "chi2": (dims[:2], slopes[4]),
         },
     )
+    return with_slopes(data)
+
+
+def with_slopes(data: xr.Dataset) -> xr.Dataset:
+    """Add the lines P_max(N), weighted by errors, to capacities on (protocol, layers, n)."""
+    dims = ("protocol", "layers")
+    value, error = (data[name].transpose(*dims, "n").values for name in ("p_max", "p_max_error"))
+    slopes = np.full((5, *value.shape[:2]), np.nan)
+    for a, b in np.ndindex(*value.shape[:2]):
+        line = slope(data["n"].values, value[a, b], error[a, b])
+        if line is not None:
+            slopes[:, a, b] = (
+                *(line.alpha, line.alpha_error, line.intercept, line.intercept_error),
+                line.chi2,
+            )
+    data = data.assign_coords(chi2=(dims, slopes[4]))
     meanings = {"slope": "slope alpha of P_max(N)", "intercept": "intercept of P_max(N)"}
     for place, (name, meaning) in enumerate(meanings.items()):
-        data[name] = (dims[:2], slopes[2 * place], {"long_name": meaning})
-        data[f"{name}_error"] = (dims[:2], slopes[2 * place + 1], {"long_name": f"error of {name}"})
+        data[name] = (dims, slopes[2 * place], {"long_name": meaning})
+        data[f"{name}_error"] = (dims, slopes[2 * place + 1], {"long_name": f"error of {name}"})
     return data
 
 

@@ -381,26 +381,27 @@ def test_surveys_of_the_landscape_are_means_over_networks_with_their_spread() ->
 
 
 def test_capacities_and_their_slopes_are_read_off_stored_trials() -> None:
-    """P_max = L N/10 + 20: trials below it succeed, those above fail."""
+    """P_max = L N/10 + 20, and networks that differ by one in a hundred."""
     rows: list[tuple[Run, dict[int, Any]]] = []
-    for layers in designs.LOADS:
+    for layers in designs.STARTS:
         for n in designs.ASSOCIATION_N:
             for seed in designs.ASSOCIATION_SEEDS[0]:
-                patterns = round((0.1 * layers * n + 20) * (0.86 + 0.04 * seed))
-                o5 = 0.99 - 0.01 * seed + 0.001 * (seed % 2)
-                row = {"patterns": patterns, "o5": o5, "epochs": 10}
-                rows.append((designs.association(layers, n, seed), {0: row}))
+                load = (0.1 * layers + 20 / n) * (0.99 + 0.01 * seed)
+                rows.append((designs.capacity(layers, n, seed), {0: {"load": load}}))
     rows.append((designs.printed_association(2, 400, 0), {0: {"patterns": 9, "o5": 0.3}}))
     data = stored_metrics(rows).data["capacity"]
     by_key = {claim.key: claim for claim in CLAIMS}
     gain = judge(by_key["capacity reconstruction 5-3"], data).ours
     assert gain is not None
-    assert gain.value == pytest.approx(0.2, abs=0.03)
+    assert gain.value == pytest.approx(0.2, abs=1e-6)
+    assert 0.005 < gain.error < 0.03
     printed = judge(by_key["capacity printed"], data)
     assert printed.ours is not None
     assert printed.ours.value == pytest.approx(0.3)
     assert printed.verdict is Verdict.DIFFERS
-    assert judge(by_key["capacity linear 7"], data).ours is not None
+    bend = judge(by_key["capacity linear 7"], data).ours
+    assert bend is not None
+    assert bend.value == pytest.approx(0, abs=1e-6)
 
 
 def test_half_points_and_growth_are_read_off_stored_searches() -> None:

@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import fields, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from rmsim.studies import capacity, capacity_tables
 from rmsim.studies.capacity import (
     PROTOCOLS,
     Trials,
+    bracket_capacity,
     by_columns,
     learn_batch,
     local_field,
@@ -239,6 +241,34 @@ def test_p_max_is_where_the_curve_crosses_and_its_error_is_honest() -> None:
     values, errors = np.array([(one.value, one.error) for one in result]).T
     assert abs(values.mean() - 62) < 1.0
     assert 0.5 < np.median(errors) / values.std() < 2.0
+
+
+@pytest.mark.parametrize("start", [0.2, 0.5, 0.9])
+def test_a_capacity_is_enclosed_from_any_start(
+    start: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trials that learn up to 123 pairs, whatever the couplings."""
+    asked = []
+
+    def trials(*given: Any, loads: tuple[float, float]) -> Any:
+        low, high = loads
+        asked.append((math.ceil(200 * low), given))
+        assert asked[-1][0] == math.floor(200 * high)
+        return SimpleNamespace(o5=[0.99 if asked[-1][0] <= 123 else 0.9])
+
+    monkeypatch.setattr(capacity, "run_trials", trials)
+    protocol = protocol_named("reconstruction")
+    found = bracket_capacity(protocol, 3, 200, 7, 1, start=start)
+    assert found.learnt <= 123 < found.failed
+    assert found.failed - found.learnt <= 3  # 0.015 N
+    assert found.patterns[0] == round(200 * start)
+    assert list(found.patterns) == [patterns for patterns, _ in asked]
+    assert all(given[1:] == (3, 200, [7], 1) for _, given in asked)
+    monkeypatch.setattr(capacity, "run_trials", lambda *_, loads: SimpleNamespace(o5=[0.0]))
+    with pytest.raises(InvalidInputError, match="learn one pair"):
+        bracket_capacity(protocol, 3, 200, 7, 1, start=start)
+    with pytest.raises(InvalidInputError, match="resolution must be a positive number"):
+        bracket_capacity(protocol, 3, 200, 7, 1, start=start, resolution=0)
 
 
 def test_spline_is_that_of_scipy() -> None:
