@@ -263,6 +263,14 @@ def _where_at_most(builder: Any, margin: Any, kappa: Any, s: Any) -> Any:
     return builder.select(below, s, _constant(0.0))
 
 
+def _near(builder: Any, numbers: Any, centre: Any, width: Any) -> Any:
+    distance = builder.fsub(numbers, splat(builder, centre, ROWS))
+    far = splat(builder, width, ROWS)
+    low = builder.fcmp_ordered(">=", distance, builder.fneg(far))
+    within = builder.and_(low, builder.fcmp_ordered("<=", distance, far))
+    return builder.zext(builder.bitcast(within, _INDEX), _WORD)
+
+
 def _prefetch(locality: int) -> Any:
     def prefetched(builder: Any, address: Any, index: Any) -> None:
         line, bytes_of = _pointer(builder, address, index, _FLOAT), _BYTE.as_pointer()
@@ -343,6 +351,8 @@ spins_of = _operation(_vector, (_INT, _INT), _spins_of)
 chosen = _operation(_INT, (_INT,) * 5, _chosen)
 #: ``where_at_most(margin, kappa, s)`` is s where the margin is at most kappa, and 0 elsewhere.
 where_at_most = _operation(_vector, (_vector, _REAL, _vector), _where_at_most)
+#: ``near(vector, centre, width)`` has bit i set where element i is within `width` of `centre`.
+near = _operation(_INT, (_vector, _REAL, _REAL), _near)
 #: Number of the lowest bit that is set, of a word that is not 0.
 lowest_bit = _operation(_INT, (_INT,), lambda builder, x: builder.cttz(x, ir.Constant(_BIT, 1)))
 #: ``arrive(count)`` adds 1 to ``count[0]``, seen by all threads; ``arrived(count)`` reads it.

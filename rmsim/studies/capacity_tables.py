@@ -15,6 +15,13 @@ a sign, which are tabulated, and so have four samples of the update.
 **Sweeps** add the columns of what flips. In training a neuron flips about once from x to the end,
 over all sweeps; so a batch costs two products instead of one for each sweep.
 
+**Deep chains** swing: with lambda on both sides, layers that disagree exchange their states, and
+many neurons are what they were two sweeps before. There products follow every other state, one
+those of even sweeps, one those of odd: of what flips, a quarter to a half is left, and of the
+columns that have to come from memory as much. Such a product is rounded in another order; where a
+field is so near to its threshold that this could decide, the product is made once more as it
+follows every sweep. So results are to the bit those of a product that follows all of them.
+
 Results are those of :class:`rmsim.studies.capacity.Motion` up to the rounding of sums that are
 taken in another order; a neuron whose field rounds to 0 is +1 here, and 0 there.
 """
@@ -35,6 +42,7 @@ from rmsim.compiled_vectors import (
     load,
     lowest_bit,
     multiply,
+    near,
     prefetch_second,
     real,
     set_real,
@@ -80,9 +88,16 @@ _RECALLED = 64
 _GRAIN = 2**20
 
 #: Places of the numbers of the protocol.
-LAM, LAM_X, LAM_Y, JD, KAPPA = range(5)
+LAM, LAM_X, LAM_Y, JD, KAPPA, NEAR = range(6)
 
-_ONE, _TWO = np.float32(1), np.float32(2)
+#: Layers from which products follow every other state: of two, they would have more to follow.
+_DEEP = 4
+
+#: Distance to a threshold, over the larger of 1 and kappa, within which rounding could decide. The
+#: largest difference between fields of both kinds that was seen at N = 2000 is 30 times smaller.
+_NEAR = 2.0**-13
+
+_ZERO, _ONE, _TWO = np.float32(0), np.float32(1), np.float32(2)
 
 
 def has_tables(protocol: Protocol, j: torch.Tensor) -> bool:
@@ -118,7 +133,8 @@ class PairTables:
         couplings = protocol.couplings
         numbers = (couplings.lam, couplings.lam_x, couplings.lam_y, couplings.jd)
         self._rates = np.full(n, rate, np.float32)
-        self._numbers = np.array([*numbers, protocol.rule.kappa], np.float32)
+        kappa = protocol.rule.kappa
+        self._numbers = np.array([*numbers, kappa, _NEAR * max(1.0, abs(kappa))], np.float32)
         self._memory: dict[tuple[int, int], tuple[_Work, list[Any]]] = {}
 
     def panelled(self, j: torch.Tensor) -> torch.Tensor:
@@ -153,7 +169,8 @@ class PairTables:
     ) -> _Chain:
         shape = (self.n, self.layers, self.panels)
         numbers = address(self._numbers)
-        return _Chain(*shape, sweeps, clamped, right, right_in_rule, learning, numbers)
+        steps = (sweeps, 2 if right and self.layers >= _DEEP else 1, clamped)
+        return _Chain(*shape, *steps, right, right_in_rule, learning, numbers)
 
     def _follow(
         self,
@@ -191,22 +208,29 @@ class PairTables:
 
     def _allocated(self, batch: int, threads: int) -> tuple[_Work, list[Any]]:
         """Return memory of the loop for batches of this size, and its arrays."""
-        lanes = -(-batch // _LANES) * _LANES
+        phases, lanes = self.protocol.phases, -(-batch // _LANES) * _LANES
+        shown = phases.clamped_sweeps + phases.free_sweeps
+        steps = 1 + self.layers + max(shown, phases.inference_sweeps)
         quads, panels = lanes // GROUP, self.layers * self.panels
         tile, tables = lanes * ROWS, ROWS * (8 * GROUPS + 16 * quads)
         arrays = {
             "x": aligned((self.panels * tile,)),
-            **{name: aligned((panels * tile,)) for name in ("product", "g")},
+            **{name: aligned((panels * tile,)) for name in ("start", "g")},
+            "product": aligned((2 * panels * tile,)),
             "codes": np.zeros(self.panels * lanes * GROUPS, np.uint8),
             **{name: np.zeros(self.panels * lanes, np.uint32) for name in ("inputs", "targets")},
-            **{
-                name: np.zeros(panels * lanes, np.uint32) for name in ("words", "wanted", "changed")
-            },
+            "words": np.zeros(steps * panels * lanes, np.uint32),
+            **{name: np.zeros(panels * lanes, np.uint32) for name in ("wanted", "changed")},
             "patterns": np.zeros(panels * quads * ROWS, np.uint8),
             "tables": aligned((threads * tables,)),
             "flips": np.zeros(panels * tile, np.uint32),
-            "columns": np.zeros(threads * self.panels * ROWS, np.uint32),
+            **{
+                name: np.zeros(threads * self.panels * ROWS, np.uint32)
+                for name in ("columns", "own_flips")
+            },
             "counts": np.zeros(2 * lanes * self.layers, np.int64),
+            "own_counts": np.zeros(2 * threads, np.int64),
+            "moved": np.zeros(lanes * self.layers, np.int64),
             "meetings": np.zeros(1, np.int64),
         }
         addresses = {name: address(array) for name, array in arrays.items()}
@@ -234,14 +258,16 @@ class _Pairs(NamedTuple):
 class _Chain(NamedTuple):
     """Shape and protocol; the first `layers` sweeps are without target, then `clamped` with it.
 
-    `right` and `right_in_rule` are 1 if the field from the right acts in a sweep, and in the rule;
-    `numbers` is the address of lambda, lambda_x, lambda_y, J_D and kappa.
+    Products follow states that are `apart` by this many sweeps. `right` and `right_in_rule` are 1
+    if the field from the right acts in a sweep, and in the rule; `numbers` is the address of
+    lambda, lambda_x, lambda_y, J_D, kappa, and of the distance within which rounding could decide.
     """
 
     n: int
     layers: int
     panels: int
     sweeps: int
+    apart: int
     clamped: int
     right: int
     right_in_rule: int
@@ -252,17 +278,20 @@ class _Chain(NamedTuple):
 class _Work(NamedTuple):
     """Memory of a batch, by addresses, in the order of :mod:`rmsim.learning.sign_table_loops`.
 
-    Of each neuron and sample: the `product` J s and the gate `g`. Bit i of a word is set where a
-    sign is +: `words` of the state, `wanted` of its field, `inputs` and `targets`; in `changed`,
-    where a neuron has just flipped. `codes` and numbers of `x` are what tables take, `patterns` are
-    those of the states. `flips` lists for each sample and layer where the columns begin that flip,
-    `counts` has how many go up and down; `columns` are those of all samples, for each thread.
+    Of each neuron and sample: J s at the `start`, the `product` J s, one or two of them, and the
+    gate `g`. Bit i of a word is set where a sign is +: `words` of the states, one after the other,
+    `wanted` of the field, `inputs` and `targets`; in `changed`, where a neuron is not as its
+    product has it. `codes` and numbers of `x` are what tables take, `patterns` are those of the
+    states. `flips` lists for each sample and layer where the columns begin that flip, `counts` has
+    how many go up and down, `moved` is 1 if any did in this sweep. `columns` are those of all
+    samples, for each thread; `own_flips` and `own_counts` are those of one sample and sweep.
     """
 
     lanes: int
     quads: int
     size: int
     x: int
+    start: int
     product: int
     g: int
     codes: int
@@ -275,7 +304,10 @@ class _Work(NamedTuple):
     tables: int
     flips: int
     columns: int
+    own_flips: int
     counts: int
+    own_counts: int
+    moved: int
     meetings: int
 
 
@@ -289,12 +321,12 @@ def follow_pairs(pairs: Any, weights: Any, chain: Any, work: Any, part: Any) -> 
         _take(pairs, start, batch, chain, work, part)
         meeting = meet(work.meetings, part.threads, meeting)
         _learn_and_start(weights, chain, work, part, batch, waiting, yes)
-        meeting = _sweep(weights, chain, work, part, batch, meeting)
+        meeting, last = _sweep(weights, chain, work, part, batch, meeting)
         if chain.learning:
-            _judge(chain, work, part, batch)
+            _judge(weights, chain, work, part, batch, last)
             waiting = yes
         else:
-            _write(pairs, start, batch, chain, work, part)
+            _write(pairs, start, batch, chain, work, part, _states(chain, work, last))
     meeting = meet(work.meetings, part.threads, meeting)
     if waiting:
         _learn_and_start(weights, chain, work, part, no, yes, no)
@@ -330,7 +362,7 @@ def _learn_and_start(
         x = work.x - 4 * ROWS * work.lanes * first
         for panel in range(part.first, part.last):
             p = first + panel
-            clear(work.lanes, work.product, p, batch)
+            clear(work.lanes, work.start, p, batch)
             learn_and_multiply(
                 Pass(p, first, learning, started, panel, chain.n, batch, flag(1)),
                 weights,
@@ -338,41 +370,51 @@ def _learn_and_start(
                 part,
                 Post(work.g, work.patterns),
                 _ONE,
-                Pre(codes, x, work.product),
+                Pre(codes, x, work.start),
             )
             for b in range(batch):
                 up = word(work.inputs, work.lanes * panel + b) | unused_rows(panel, chain.n)
                 set_word(work.words, work.lanes * p + b, up)
                 set_word(work.wanted, work.lanes * p + b, up)
+                place = place_of(work.lanes, p, b)
+                for step in range(chain.apart):
+                    store(_products(chain, work, step), place, load(work.start, place))
 
 
 # Sweeps.
 
 
 @compiled_part
-def _sweep(weights: Any, chain: Any, work: Any, part: Any, batch: int, meeting: int) -> int:
-    """Make the sweeps after the first; return the number of the next meeting.
+def _states(chain: Any, work: Any, step: int) -> Any:
+    """Return where the words of the states after `step` sweeps are; those of the first are x."""
+    return work.words + 4 * work.lanes * chain.layers * chain.panels * max(step, 0)
+
+
+@compiled_part
+def _products(chain: Any, work: Any, step: int) -> Any:
+    """Return where the products are that follow the states of this step."""
+    size = 4 * ROWS * work.lanes * chain.layers * chain.panels
+    return work.product + size * (step % chain.apart)
+
+
+@compiled_part
+def _sweep(weights: Any, chain: Any, work: Any, part: Any, batch: int, meeting: int) -> Any:
+    """Make the sweeps after the first; return the number of the next meeting, and of steps.
 
     A sweep lets neurons flip that disagree with their fields, sample by sample, then corrects the
     products panel by panel, and has there the fields of the next sweep.
     """
     layers, clamped = chain.layers, chain.layers + chain.clamped
-    sweep = flag(0)
+    sweep, step = flag(0), flag(0)
     while sweep < chain.sweeps:
-        active = min(sweep, layers)  # layers that the input had reached before this sweep
         for b in range(part.first_sample, min(part.last_sample, batch)):
-            for layer in range(layers):
-                count = 2 * (b * layers + layer)
-                if layer < active:
-                    _flip(chain, work, layer, b, count)
-                else:
-                    set_whole(work.counts, count, 0)
-                    set_whole(work.counts, count + 1, 0)
+            for layer in range(layers):  # those that the input has not reached want to stay x
+                _flip(chain, work, layer, b, step)
         meeting = meet(work.meetings, part.threads, meeting)
         if sweep >= layers:
             total = flag(0)
-            for k in range(2 * batch * layers):
-                total += whole(work.counts, k)
+            for k in range(batch * layers):
+                total += whole(work.moved, k)
             if total == 0:  # fixed points, until another phase begins
                 if sweep >= clamped or clamped >= chain.sweeps:
                     break
@@ -386,50 +428,72 @@ def _sweep(weights: Any, chain: Any, work: Any, part: Any, batch: int, meeting: 
                 layer,
                 flag(chain.right != 0 and layer + 1 < active),
                 flag(layers <= sweep < clamped and layer == layers - 1),
+                step,
+                _states(chain, work, step),
             )
             columns = _list_columns(chain, work, part, layer, batch)
             for panel in range(part.first, part.last):
                 _correct(weights, chain, work, part, kind, panel, batch, columns, changed)
         meeting = meet(work.meetings, part.threads, meeting)
-    return meeting
+        step += 1
+    return meeting, max(step - 1, 0)
 
 
 class _Kind(NamedTuple):
-    """A layer, and whether it has a field from the right and from the target."""
+    """A layer, and whether it has a field from the right and from the target.
+
+    Then the number of sweeps made, and where the states after them are.
+    """
 
     layer: int
     right: int
     target: int
+    step: int
+    states: int
 
 
 @compiled_part
-def _flip(chain: Any, work: Any, layer: int, b: int, count: int) -> None:
-    """Let the neurons of a layer that disagree with their field flip, and list them.
+def _flip(chain: Any, work: Any, layer: int, b: int, step: int) -> None:
+    """Set the states of a layer to the signs of its fields, and list what its product needs."""
+    now, before = _states(chain, work, step), _states(chain, work, step - 1)
+    base, moved = _states(chain, work, step - chain.apart), flag(0)
+    for panel in range(chain.panels):
+        here = work.lanes * (layer * chain.panels + panel) + b
+        wanted = word(work.wanted, here)
+        moved |= flag(wanted != word(before, here))
+        set_word(now, here, wanted)
+        set_word(work.changed, here, wanted ^ word(base, here))
+    count = b * chain.layers + layer
+    set_whole(work.moved, count, moved)
+    listed = work.flips + 4 * ROWS * chain.panels * count
+    _list(chain, work, layer, b, base, now, listed, work.counts + 16 * count)
+
+
+@compiled_part
+def _list(
+    chain: Any, work: Any, layer: int, b: int, before: int, after: int, flips: int, counts: int
+) -> None:
+    """List the columns of a layer that differ between two states, and count them.
 
     Those that go up come first; those that go down are listed from the end.
     """
     panels = chain.panels
-    up = ROWS * panels * (b * chain.layers + layer)
-    down = up + ROWS * panels
-    begin, end = up, down
+    up, down = flag(0), flag(ROWS * panels)
     for panel in range(panels):
         here = work.lanes * (layer * panels + panel) + b
-        wanted = word(work.wanted, here)
-        change = wanted ^ word(work.words, here)
-        set_word(work.changed, here, change)
-        if change != 0:
-            set_word(work.words, here, wanted)
-            rise, fall = change & wanted, change & ~wanted
-            while rise != 0:
-                set_word(work.flips, up, ROWS * (ROWS * panel + lowest_bit(rise)))
-                rise &= rise - 1
-                up += 1
-            while fall != 0:
-                down -= 1
-                set_word(work.flips, down, ROWS * (ROWS * panel + lowest_bit(fall)))
-                fall &= fall - 1
-    set_whole(work.counts, count, up - begin)
-    set_whole(work.counts, count + 1, end - down)
+        now = word(after, here)
+        change = now ^ word(before, here)
+        rise, fall = change & now, change & ~now
+        while rise != 0:
+            set_word(flips, up, ROWS * (ROWS * panel + lowest_bit(rise)))
+            rise &= rise - 1
+            up += 1
+        while fall != 0:
+            down -= 1
+            set_word(flips, down, ROWS * (ROWS * panel + lowest_bit(fall)))
+            fall &= fall - 1
+    set_whole(counts, 0, up)
+    set_whole(counts, 1, ROWS * panels - down)
 
 
 @compiled_part
@@ -463,6 +527,7 @@ def _correct(
     layers, layer = chain.layers, kind.layer
     p, unused = layer * chain.panels + panel, unused_rows(panel, chain.n)
     matrix = weights.panels + 4 * ROWS * weights.columns * p
+    product = _products(chain, work, kind.step)
     following = matrix + 4 * ROWS * weights.columns  # the next panel is fetched meanwhile
     listed = work.columns + 4 * ROWS * chain.panels * part.thread
     if panel + 1 == part.last:
@@ -472,31 +537,33 @@ def _correct(
             column = word(listed, k)
             prefetch_second(following, column)
             prefetch_second(following, column + ROWS // 2)
-        place = place_of(work.lanes, p, b)
-        count = 2 * (b * layers + layer)
-        rises, falls = whole(work.counts, count), whole(work.counts, count + 1)
-        moved = rises + falls
-        if moved != 0:
-            h = _moved(
-                matrix, work, ROWS * chain.panels * (b * layers + layer), rises, falls, chain
-            )
-            store(work.product, place, add(load(work.product, place), h))
+        place, count = place_of(work.lanes, p, b), b * layers + layer
+        counts = work.counts + 16 * count
+        if whole(counts, 0) + whole(counts, 1) != 0:
+            flips = work.flips + 4 * ROWS * chain.panels * count
+            h = _moved(matrix, flips, counts, chain)
+            store(product, place, add(load(product, place), h))
         if not changed:
+            moved = whole(work.moved, count)
             if layer > 0:
-                moved += whole(work.counts, count - 2) + whole(work.counts, count - 1)
+                moved |= whole(work.moved, count - 1)
             if layer + 1 < layers:
-                moved += whole(work.counts, count + 2) + whole(work.counts, count + 3)
+                moved |= whole(work.moved, count + 1)
             if moved == 0:
                 continue
-        up = ups(_field(chain, work, kind, panel, b))
+        h = _field(chain, work, kind, panel, b, load(product, place))
+        up = ups(h)
+        if chain.apart > 1 and near(h, _ZERO, real(chain.numbers, NEAR)) & ~unused:
+            own = _product_of_all_flips(matrix, chain, work, part, kind, panel, b)
+            up = ups(_field(chain, work, kind, panel, b, own))
         set_word(work.wanted, work.lanes * p + b, up | unused)
 
 
 @compiled_part
-def _moved(matrix: int, work: Any, first: int, rises: int, falls: int, chain: Any) -> Any:
+def _moved(matrix: int, flips: int, counts: int, chain: Any) -> Any:
     """Return twice the columns that rise minus those that fall."""
     one, two, three, four = zeros(), zeros(), zeros(), zeros()
-    flips = work.flips + 4 * first
+    rises, falls = whole(counts, 0), whole(counts, 1)
     for k in range(0, rises - 1, 2):
         one = add(one, load(matrix, word(flips, k)))
         two = add(two, load(matrix, word(flips, k + 1)))
@@ -512,18 +579,34 @@ def _moved(matrix: int, work: Any, first: int, rises: int, falls: int, chain: An
 
 
 @compiled_part
-def _field(chain: Any, work: Any, kind: Any, panel: int, b: int) -> Any:
+def _product_of_all_flips(
+    matrix: int, chain: Any, work: Any, part: Any, kind: Any, panel: int, b: int
+) -> Any:
+    """Return the product of a panel that follows every sweep, from x on, and not every other."""
+    total = load(work.start, place_of(work.lanes, kind.layer * chain.panels + panel, b))
+    flips = work.own_flips + 4 * ROWS * chain.panels * part.thread
+    counts = work.own_counts + 16 * part.thread
+    for step in range(1, kind.step + 1):
+        before, after = _states(chain, work, step - 1), _states(chain, work, step)
+        _list(chain, work, kind.layer, b, before, after, flips, counts)
+        if whole(counts, 0) + whole(counts, 1) != 0:
+            total = add(total, _moved(matrix, flips, counts, chain))
+    return total
+
+
+@compiled_part
+def _field(chain: Any, work: Any, kind: Any, panel: int, b: int, product: Any) -> Any:
     """Return the field of a panel of a sample."""
     p, numbers, lanes = kind.layer * chain.panels + panel, chain.numbers, work.lanes
-    s = signs_of(word(work.words, lanes * p + b))
-    h = add_times(load(work.product, place_of(work.lanes, p, b)), s, real(numbers, JD))
+    s = signs_of(word(kind.states, lanes * p + b))
+    h = add_times(product, s, real(numbers, JD))
     if kind.layer > 0:
-        left = signs_of(word(work.words, lanes * (p - chain.panels) + b))
+        left = signs_of(word(kind.states, lanes * (p - chain.panels) + b))
         h = add_times(h, left, real(numbers, LAM))
     else:
         h = add_times(h, signs_of(word(work.inputs, lanes * panel + b)), real(numbers, LAM_X))
     if kind.right:
-        right = signs_of(word(work.words, lanes * (p + chain.panels) + b))
+        right = signs_of(word(kind.states, lanes * (p + chain.panels) + b))
         h = add_times(h, right, real(numbers, LAM))
     if kind.target:
         h = add_times(h, signs_of(word(work.targets, lanes * panel + b)), real(numbers, LAM_Y))
@@ -534,32 +617,41 @@ def _field(chain: Any, work: Any, kind: Any, panel: int, b: int) -> Any:
 
 
 @compiled_part
-def _judge(chain: Any, work: Any, part: Any, batch: int) -> None:
+def _judge(weights: Any, chain: Any, work: Any, part: Any, batch: int, last: int) -> None:
     """Set the gates of this thread's panels, and the patterns of their states."""
-    kappa, no = real(chain.numbers, KAPPA), flag(0)
+    kappa, no, states = real(chain.numbers, KAPPA), flag(0), _states(chain, work, last)
+    product = _products(chain, work, last)
     for layer in range(chain.layers):
         right = flag(chain.right_in_rule != 0 and layer + 1 < chain.layers)
-        kind = _Kind(layer, right, no)
+        kind = _Kind(layer, right, no, last, states)
         for panel in range(part.first, part.last):
-            p = layer * chain.panels + panel
+            p, unused = layer * chain.panels + panel, unused_rows(panel, chain.n)
+            matrix = weights.panels + 4 * ROWS * weights.columns * p
             for b in range(work.lanes):
                 gate = zeros()
                 if b < batch:
-                    s = signs_of(word(work.words, work.lanes * p + b))
-                    gate = where_at_most(multiply(_field(chain, work, kind, panel, b), s), kappa, s)
+                    s = signs_of(word(states, work.lanes * p + b))
+                    own = load(product, place_of(work.lanes, p, b))
+                    margin = multiply(_field(chain, work, kind, panel, b, own), s)
+                    if chain.apart > 1 and near(margin, kappa, real(chain.numbers, NEAR)) & ~unused:
+                        own = _product_of_all_flips(matrix, chain, work, part, kind, panel, b)
+                        margin = multiply(_field(chain, work, kind, panel, b, own), s)
+                    gate = where_at_most(margin, kappa, s)
                 store(work.g, place_of(work.lanes, p, b), gate)
-            set_patterns(work.quads, work.words, work.patterns, p, work.lanes * p)
+            set_patterns(work.quads, states, work.patterns, p, work.lanes * p)
 
 
 @compiled_part
-def _write(pairs: Any, start: int, batch: int, chain: Any, work: Any, part: Any) -> None:
+def _write(
+    pairs: Any, start: int, batch: int, chain: Any, work: Any, part: Any, states: int
+) -> None:
     """Write the states of this thread's panels, (layers, patterns, n)."""
     n = chain.n
     for layer in range(chain.layers):
         for b in range(batch):
             row = n * (layer * pairs.patterns + whole(pairs.order, start + b))
             for panel in range(part.first, part.last):
-                up = word(work.words, work.lanes * (layer * chain.panels + panel) + b)
+                up = word(states, work.lanes * (layer * chain.panels + panel) + b)
                 for k in range(min(ROWS, n - ROWS * panel)):
                     s = _ONE if up >> k & 1 else -_ONE
                     set_real(pairs.states, row + ROWS * panel + k, s)

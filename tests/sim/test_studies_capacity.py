@@ -171,6 +171,31 @@ def test_tables_learn_and_recall_as_products_in_double_precision(
     assert min(margins) > 2e-6, min(margins)  # so that rounding decides nothing
 
 
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_products_of_every_other_state_change_no_bit(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights and recalled states, whether rounding might decide nowhere, somewhere, everywhere."""
+    protocol = protocol_named(name).with_settings(p=1.0)
+    layers, n, pairs = 5, 75, 40
+    j = _couplings(layers, n, protocol.couplings.jd).float()
+    x, y = _spins(pairs, n, seed=2).float(), _spins(pairs, n, seed=3).float()
+    results = []
+    for deep, near in ((layers + 1, 0.0), (layers, 2.0**-13), (layers, 0.1), (layers, 1e9)):
+        monkeypatch.setattr(capacity_tables, "_DEEP", deep)
+        monkeypatch.setattr(capacity_tables, "_NEAR", near)
+        tables = capacity_tables.PairTables(protocol, layers, n)
+        panels = tables.panelled(j)
+        for epoch in range(3):
+            order = torch.randperm(pairs, generator=generator(epoch))
+            tables.learn(panels[0], x, y, order)
+        results.append((panels, tables.recall(panels[0], x)))
+    assert not torch.equal(results[0][0], tables.panelled(j))
+    for panels, states in results[1:]:
+        assert torch.equal(panels, results[0][0])
+        assert torch.equal(states, results[0][1])
+
+
 def test_trials_by_tables_are_those_by_flips(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several trials, of which some have learnt before others."""
     results = []
