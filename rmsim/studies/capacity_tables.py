@@ -321,6 +321,7 @@ def follow_pairs(pairs: Any, weights: Any, chain: Any, work: Any, part: Any) -> 
         _take(pairs, start, batch, chain, work, part)
         meeting = meet(work.meetings, part.threads, meeting)
         _learn_and_start(weights, chain, work, part, batch, waiting, yes)
+        meeting = meet(work.meetings, part.threads, meeting)  # all panels have their first states
         meeting, last = _sweep(weights, chain, work, part, batch, meeting)
         if chain.learning:
             _judge(weights, chain, work, part, batch, last)
