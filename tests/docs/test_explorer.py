@@ -158,6 +158,7 @@ def test_grids_are_computed_in_parts_and_resume(
         ("--jd a", "jd must be a finite real number, got a"),
         ("--tables x.json", "tables must be an option of --compute alone, got x.json"),
         ("--out /nowhere/x.html", "out must be"),
+        ("--out mine.csv", "out must be a file ending in .html, got mine.csv"),
     ],
 )
 def test_bad_input_of_the_command(
@@ -165,6 +166,16 @@ def test_bad_input_of_the_command(
 ) -> None:
     assert run(["explore", "--no-browser", *arguments.split()]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_a_page_of_somebody_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = tmp_path / "mine.html"
+    mine.write_text("<p>mine</p>")
+    assert run(["explore", "--no-browser", "--out", str(mine)]) == 2
+    assert "out must be a new file, or an earlier page of ours" in capsys.readouterr().err
+    assert mine.read_text() == "<p>mine</p>"
+    assert run(["explore", "--no-browser", "--out", str(tmp_path / "ours.html")]) == 0
+    assert run(["explore", "--no-browser", "--out", str(tmp_path / "ours.html")]) == 0
 
 
 def test_tables_that_are_none_are_refused(tmp_path: Path) -> None:
