@@ -137,7 +137,8 @@ def train_command(
         preset, n = preset or OWN_PRESET, n or OWN_NEURONS
         epochs = epochs or OWN_EPOCHS
     if preset is None:
-        raise InvalidInputError("preset", "nothing", "given (--preset NAME, see 'rmsim presets')")
+        allowed = "given (--preset NAME, see 'rmsim presets'), or samples of your own (--data FILE)"
+        raise InvalidInputError("preset", "nothing", allowed)
     if out is None:
         raise InvalidInputError("out", "nothing", "given (--out DIR, where the run is kept)")
     chosen = preset_named(preset)
