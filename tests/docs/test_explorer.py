@@ -279,6 +279,16 @@ def test_moving_a_slider_changes_the_numbers_to_those_of_the_library(tmp_path: P
         y, y_error = number("y_star")
         assert abs(y - float(exact.y_star)) <= y_error < 0.1 * y
         assert evaluate("document.getElementById('internal').innerHTML") != picture
+        made = evaluate("document.getElementById('made').textContent")
+        assert ". Thresholds: " in made
+        assert ". Freezing: " in made
+        assert "lambda" not in made
+        # A line of a command ends between its words.
+        heights = evaluate(
+            "[...document.querySelectorAll('code .word')].map(w => w.getClientRects().length)"
+        )
+        assert len(heights) > 20
+        assert set(heights) == {1}
         command = evaluate("document.getElementById('command-ystar').textContent")
         assert command == "rmtheory ystar --layers 1 --jd 0.45 --d 0.1"
 
