@@ -387,7 +387,7 @@ def read_own_or_named(
 ) -> tuple[Dataset, Encoding | None, str | None]:
     """Return the data set, how data of the user's own are encoded, and `test` if it is a count.
 
-    What is done with data of the user's own is said on standard error.
+    How data of the user's own are split and scaled is printed on standard error.
     """
     from rmsim.data.own_files import ENDINGS, own_dataset
 

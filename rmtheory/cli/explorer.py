@@ -50,7 +50,7 @@ def explore(
 ) -> None:
     """Open the explorer: S_I*(d), y*(d), f(t) and phase diagrams behind sliders, in one page.
 
-    The page needs neither a server nor a network. With --compute its grids are computed anew,
+    The page needs neither a server nor a network. With --compute its grids are recomputed,
     about twenty CPU-minutes; a run that was killed resumes.
 
     Example: rmtheory explore --layers 2 --jd .3 --lam .4
