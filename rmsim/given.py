@@ -64,7 +64,8 @@ class Given:
         """Refuse other disorder samples than number 0."""
         if list(samples) != [0]:
             allowed = "1: couplings that are given are one network"
-            raise InvalidInputError("samples", str(samples), allowed)
+            got = len(samples) if list(samples) == list(range(len(samples))) else list(samples)
+            raise InvalidInputError("samples", got, allowed)
 
 
 def given_couplings(J: Numbers | sparse.sparray | Sequence[Any]) -> Given:

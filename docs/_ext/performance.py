@@ -51,9 +51,9 @@ TRAINED = [
 ]
 RELAXED = (500, 1000, 2000)
 #: Measured by hand, beside ours, on a machine that was busy; not repeated by this command.
-STAND_IN = """In its place, a batch of this protocol as one writes it in JAX (0.10.2, one thread,
-batches in a scan; not the authors' code) took 19 to 21 CPU-ms at N = 1600 where ours took 1.5 to
-1.6: 12 to 14 times as long (18 November 2026, Intel Xeon with AVX-512, busy)."""
+STAND_IN = """In its place, a batch of this protocol as one would write it in JAX (0.10.2, one
+thread, batches in a scan; not the authors' code) took 19 to 21 CPU-ms at N = 1600 where ours took
+1.5 to 1.6: 12 to 14 times as long (18 November 2026, Intel Xeon with AVX-512, busy)."""
 
 
 def in_turn(*works: Callable[[], object], rounds: int) -> list[float]:
@@ -253,8 +253,8 @@ An epoch of Entangled MNIST is 3750 batches of 16. Its two products with J would
 operations per batch by sgemm, at the rate measured beside it: *over sgemm* is our whole batch
 (input, sweeps, rule, readout) over that time, then a whole epoch of `rmsim train`, which also
 measures the network on 20,000 samples and stores it. *Two threads* is how many times faster they
-learn, in wall time; below 2²¹ couplings one does all. *Flips* is the route that corrects
-fields by what flips and learns by products (`rmsim.learning.phases`).
+learn, in wall time; below 2²¹ couplings one thread does all the work. *Flips* is the route that
+corrects fields by what flips and learns by products (`rmsim.learning.phases`).
 The code of the authors {theirs}. {STAND_IN}
 
 {table(TRAINED, trained)}
@@ -267,15 +267,15 @@ and three dense blocks in a chain, a wiring given by a matrix, against compresse
 ## Relaxation
 
 Networks of one layer at J_D = .8 that reach a fixed point from one random state, couplings drawn
-before; the loop in numpy makes one product per sweep in float32, without margins and without a look
-for cycles. *Sweeps* is its median.
+before; the loop in numpy makes one product per sweep in float32, without margins and without
+looking for cycles. *Sweeps* is its median.
 
 {table(["N", "ms per network", "sweeps", "times faster than numpy"], relaxed)}
 
 ## Hetero-association
 
-One batch of 16 pairs relaxes with its target and is learnt, from the first batches on: by tables,
-against flips and against full products.
+One batch of 16 pairs relaxes with its target and is learnt, among the first batches of a run: by
+tables, compared with flips and with full products.
 
 {table(["layers", "N", "ms", "times faster than flips", "than products"], associated)}
 """,

@@ -178,10 +178,13 @@ def _thresholds(series: list[dict[str, Any]], context: Context) -> list[Row]:
 
 _GAP, _BUMPY, _MANIFOLD, _FROZEN = "#F3D5D0", "#FBEBD3", "#FFFFFF", "#DCEBF5"
 
+#: Largest J_D of panel (a): room for a word beyond the last line.
+_RIGHT = 1.06
+
 #: Search -> name, marker, colour.
 _SEARCHES = {
-    "rbp .003": ("rBP, $dr=.003$", "^", "C3"),
-    "rbp .01": ("rBP, $dr=.01$", "D", "C2"),
+    "rbp .003": ("rBP, $dr=0.003$", "^", "C3"),
+    "rbp .01": ("rBP, $dr=0.01$", "D", "C2"),
     "likelihood": ("likelihood", "s", "C1"),
     "dynamics": ("dynamics", "o", "C0"),
 }
@@ -233,7 +236,7 @@ def _core(axis: Axes, data: xr.Dataset) -> None:
     frozen = float(_line(data, "freezing", layers=1)[0][0])
     axis.axvspan(0, gap, color=_GAP, linewidth=0)
     axis.axvspan(gap, manifold, color=_BUMPY, linewidth=0)
-    axis.axvspan(frozen, 1, color=_FROZEN, linewidth=0)
+    axis.axvspan(frozen, _RIGHT, color=_FROZEN, linewidth=0)
     axis.axvline(manifold, color="black", linewidth=1.1)
     axis.axvline(frozen, color="C0", linewidth=1.1)
     handles = []
@@ -254,7 +257,7 @@ def _core(axis: Axes, data: xr.Dataset) -> None:
     sizes = np.unique(data["threshold_n"].values[data["threshold_layers"].values == 1])
     plain_ticks(axis.yaxis, sizes.tolist())
     axis.set_ylim(sizes[0] / 1.6, sizes[-1] * 2.2)
-    axis.set_xlim(0, 1)
+    axis.set_xlim(0, _RIGHT)
     top = sizes[-1] * 1.75
     axis.text(manifold + 0.015, top, "manifold exists", fontsize=6.5, va="center")
     axis.text(frozen + 0.01, top, "freezes", fontsize=6.5, va="center")
@@ -306,7 +309,7 @@ def _plane(axis: Axes, data: xr.Dataset) -> None:
                 color=_shade(k),
                 marker=".",
                 linestyle="none",
-                label=f"freezes, $L=$ {number(depth)}",
+                label=f"freezes, $L=${number(depth)}",
             )
         )
     handles += [
@@ -367,7 +370,7 @@ def _corner(axis: Axes, data: xr.Dataset) -> None:
                 continue
             axis.plot(*between(jd, lam), color=colour, linestyle=dash)
             axis.plot(jd, lam, ".", color=colour, markersize=4, clip_on=False)
-        handles.append(Line2D([], [], color=colour, label=f"$L=$ {number(depth)}"))
+        handles.append(Line2D([], [], color=colour, label=f"$L=${number(depth)}"))
     handles += [
         Line2D([], [], color="0.3", label="manifold"),
         Line2D([], [], color="0.3", linestyle=(0, (1, 1)), label="gap closes"),

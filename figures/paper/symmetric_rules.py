@@ -120,8 +120,15 @@ def plot_symmetry(data: xr.Dataset) -> Picture:
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         label_axes(axis, "epoch", "symmetry level of $J$")
         start = "asymmetric" if rule == "asym" else "symmetric"
+        if rule == "asym":  # lines climb to where the legend of this panel is
+            low, high = axis.get_ylim()
+            axis.set_ylim(low, high + 0.3 * (high - low))
         # Long enough for a dashed line to be one.
-        axis.legend(title=f"{start} start, $N={int(data['n'])}$", handlelength=3.5)
+        axis.legend(
+            loc="upper left" if rule == "asym" else "upper right",
+            title=f"{start} start, $N={int(data['n'])}$",
+            handlelength=3.5,
+        )
     return picture
 
 
@@ -144,7 +151,7 @@ SYMMETRIC_RULES = Figure(
         "the margin; sym2: the mean of both updates). (a) Full scheme, (b) approximate scheme. The "
         f"paper gives neither N nor epochs; these are ours. {trained_on(_SCALES)} Stored runs of "
         "the trial (figures/data/trained), which were trained for longer, are drawn instead in a "
-        "panel of whose bars there are all; the legends say N, epochs and networks. Error bars: "
+        "panel if all its bars are stored; the legends say N, epochs and networks. Error bars: "
         "spread over networks and size of the test set, one standard deviation."
     ),
     parameters=_SCALES,

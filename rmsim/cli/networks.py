@@ -576,7 +576,7 @@ def local_entropy_command(
         )
     write_states(states, surroundings.state[None])
     source = surroundings.source
-    title = f"Fixed points around one ({source}) of {_named(network, couplings)}"
+    title = f"Fixed points around a reference point ({source}) of {_named(network, couplings)}"
     document = {
         **surroundings.to_dict(distances, theory=against_theory),
         "seed": number,

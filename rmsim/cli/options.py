@@ -387,7 +387,7 @@ def read_own_or_named(
 ) -> tuple[Dataset, Encoding | None, str | None]:
     """Return the data set, how data of the user's own are encoded, and `test` if it is a count.
 
-    What is done with data of the user's own is said on standard error.
+    How data of the user's own are split and scaled is printed on standard error.
     """
     from rmsim.data.own_files import ENDINGS, own_dataset
 
@@ -450,6 +450,8 @@ def _rounded(name: str, value: object, error: object) -> str:
 
 #: Errors below are written with an exponent: nobody counts their zeros.
 _TINY = 1e-4
+#: Values from here on too, if their last digits are beyond the error.
+_LARGE = 1e7
 
 
 def shown(value: object, error: object = None) -> str:
@@ -461,16 +463,24 @@ def shown(value: object, error: object = None) -> str:
     ('85.45 ± 0.73', '0.25', 'none', '1234567')
     >>> shown([0.02, 0.1]), shown([0.0512345678, None])
     ('0.02, 0.1', '0.0512346, none')
+    >>> shown(435600.0, 13674.0), shown(1.88e12, 7.6e10), shown(True)
+    ('436000 ± 14000', '1.880e+12 ± 7.6e+10', 'yes')
     """
     if value is None:
         return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, list):
         errors = error if isinstance(error, list) else [error] * len(value)
         return ", ".join(shown(one, its) for one, its in zip(value, errors, strict=True))
     if isinstance(value, float) and isinstance(error, float) and error > 0:
-        if value >= 1e7:
-            return f"{value:.3g} ± {error:.2g}"
-        decimals = max(0, 1 - math.floor(math.log10(error)))
+        last = math.floor(math.log10(error)) - 1  # exponent of the last digit that is shown
+        if last > 0 and abs(value) < _LARGE:
+            return f"{round(value, -last):.0f} ± {round(error, -last):.0f}"
+        if last > 0:
+            digits = max(0, math.floor(math.log10(abs(value))) - last)
+            return f"{value:.{digits}e} ± {error:.1e}"
+        decimals = -last
         width = f"{error:.{decimals}f}" if error >= _TINY else f"{error:.2g}"
         return f"{value:.{decimals}f} ± {width}"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
@@ -481,5 +491,5 @@ def show_rows(rows: list[dict[str, Any]], as_json: bool, columns: dict[str, str]
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    cells = [["-" if row[key] is None else str(row[key]) for key in columns] for row in rows]
+    cells = [["-" if row[key] is None else shown(row[key]) for key in columns] for row in rows]
     io.print_rows(list(columns.values()), cells)

@@ -38,7 +38,7 @@ from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.base.wording import counted
 from rmtheory.runtime import report as io
-from rmtheory.runtime.command import bundled, check_picture, check_table
+from rmtheory.runtime.command import bundled, check_earlier, check_picture
 from rmtheory.runtime.files import replacing
 
 if TYPE_CHECKING:  # --help needs none of these, and they are slow to import
@@ -449,7 +449,7 @@ def sweep_command(
         if table.suffix.lower() not in grid_sweeps.TABLES:
             allowed = f"a file ending in {', '.join(grid_sweeps.TABLES)}"
             raise InvalidInputError("table", str(table), allowed)
-        check_table("table", table, grid_sweeps.MARKS)
+        check_earlier("table", table, grid_sweeps.MARKS)
     check_picture(plot, table or folder)
     fixed = grid_sweeps.fixed_of(
         kind,

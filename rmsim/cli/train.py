@@ -62,7 +62,7 @@ _MEANING = {
 }
 
 
-#: What is trained on data of one's own, if nothing is said.
+#: Defaults for data of one's own.
 OWN_PRESET, OWN_NEURONS, OWN_EPOCHS = "entangled-mnist-dense", "400", "5"
 
 FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of 'rmsim train'.")]
@@ -137,7 +137,8 @@ def train_command(
         preset, n = preset or OWN_PRESET, n or OWN_NEURONS
         epochs = epochs or OWN_EPOCHS
     if preset is None:
-        raise InvalidInputError("preset", "nothing", "given (--preset NAME, see 'rmsim presets')")
+        allowed = "given (--preset NAME, see 'rmsim presets'), or samples of your own (--data FILE)"
+        raise InvalidInputError("preset", "nothing", allowed)
     if out is None:
         raise InvalidInputError("out", "nothing", "given (--out DIR, where the run is kept)")
     chosen = preset_named(preset)
@@ -146,7 +147,7 @@ def train_command(
     asked = chosen.epochs_at(width) if epochs is None else checks.integer("epochs", epochs, 0)
     probing = None if probe is None else checks.integer("probe", probe, 0)
     measured = checks.integer("metrics", metrics if watch is None else watch, 1)
-    chosen.parameters(width, **others)  # what is wrong is said before data are fetched
+    chosen.parameters(width, **others)  # mistakes are reported before data are fetched
     samples, encoding, test = read_own_or_named(
         chosen.dataset if dataset is None else dataset, data, test, label
     )

@@ -60,7 +60,7 @@ def add_columns(columns: Any, first: int, chosen: Any, changes: Any, count: int,
 
 # The dynamics by flips.
 
-#: Sweeps after which fields are computed anew, and the interpreter has its turn (Ctrl-C).
+#: Sweeps after which fields are recomputed, and the interpreter has its turn (Ctrl-C).
 _FRESH = 256
 #: Neurons tested together for one that stands against its field.
 _TOGETHER = 64
@@ -118,7 +118,7 @@ def follow_flips(
 
     .. math:: h_i \leftarrow h_i + \sum_{j\ \text{flipped}} J_{ij}\,(s^{new}_j - s^{old}_j)
 
-    Fields are in float64, whatever the type of the couplings, and computed anew after some hundred
+    Fields are in float64, whatever the type of the couplings, and recomputed after some hundred
     sweeps. A field within their rounding bound, :math:`2^{-53}` times the number of additions times
     the largest sum there can be, is summed again in twice the digits. The sign is therefore that of
     the exact field of the couplings as stored, on every machine; products in float32 give another

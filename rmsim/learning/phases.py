@@ -8,7 +8,7 @@ States have shape (samples, layers, n). A sweep is that of :mod:`rmsim.dynamics.
 never updated at 0.
 
 Dense networks on the CPU multiply only what flips (:class:`Flips`). After the first sweep few
-neurons flip, 1 in 30 and then fewer. So the field of a state is not computed anew but corrected,
+neurons flip, 1 in 30 and then fewer. So the field of a state is not recomputed but corrected,
 
 .. math:: (Js)_i \leftarrow (Js)_i + \sum_{j\ \text{flipped}} J_{ij}\,(s^{new}_j - s^{old}_j),
 

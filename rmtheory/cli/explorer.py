@@ -11,7 +11,7 @@ import typer
 from rmtheory.base import checks
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.runtime import report as io
-from rmtheory.runtime.command import check_folder, if_interrupted
+from rmtheory.runtime.command import check_earlier, if_interrupted
 from rmtheory.runtime.progress import counting
 
 
@@ -50,7 +50,7 @@ def explore(
 ) -> None:
     """Open the explorer: S_I*(d), y*(d), f(t) and phase diagrams behind sliders, in one page.
 
-    The page needs neither a server nor a network. With --compute its grids are computed anew,
+    The page needs neither a server nor a network. With --compute its grids are recomputed,
     about twenty CPU-minutes; a run that was killed resumes.
 
     Example: rmtheory explore --layers 2 --jd .3 --lam .4
@@ -70,7 +70,9 @@ def explore(
         for name, typed in (("jd", jd), ("lam", lam), ("d", d))
     }
     target = Path(tempfile.gettempdir(), "rmtheory-explorer.html") if out is None else out
-    check_folder("out", target)
+    if target.suffix.lower() != ".html":
+        raise InvalidInputError("out", str(target), "a file ending in .html")
+    check_earlier("out", target, (b"<title>Explorer of the representation manifold",), "page")
     place = address(target, layers=depth, **numbers)
     document = None
     if compute is not None:

@@ -22,7 +22,7 @@ from rmtheory.base.errors import InvalidInputError, NotConvergedError
 from rmtheory.base.estimate import Estimate, Tier
 from rmtheory.base.wording import counted
 from rmtheory.runtime import report as io
-from rmtheory.runtime.command import bundled, check_folder, check_picture, if_interrupted
+from rmtheory.runtime.command import bundled, check_data, check_picture, if_interrupted
 from rmtheory.runtime.progress import counting
 
 if TYPE_CHECKING:
@@ -283,8 +283,8 @@ def curve(
     if low >= high:
         raise InvalidInputError("d_min", d_min, f"below d_max = {d_max}")
     target = Path(f"curve_{_label(chain)}.nc") if out is None else Path(out)
-    check_folder("out", target)
     check_picture(plot, target)
+    check_data(target)
     request = CurveRequest(chain, low, high, count)
     with (
         if_interrupted(
@@ -460,8 +460,8 @@ def phase_diagram(
     if depth < 2:
         raise InvalidInputError("layers", layers, "an integer >= 2 or inf for the phase diagram")
     target = Path(required("out", None if out is None else str(out)))
-    check_folder("out", target)
     check_picture(plot, target)
+    check_data(target)
     request = Request(
         checks.integer("points", points, 3, 1000),
         float(checks.exact_real("width", width)),

@@ -268,17 +268,19 @@ def check_new(argument: str, path: Path, overwrite: bool) -> None:
         raise InvalidInputError(argument, str(path), allowed)
 
 
-def check_table(argument: str, path: Path, marks: Sequence[bytes]) -> None:
-    """Refuse a target that cannot be written, or that has none of the `marks` of our tables.
+def check_earlier(argument: str, path: Path, marks: Sequence[bytes], what: str = "table") -> None:
+    """Refuse a target that cannot be written, or that has none of the `marks` of our files.
 
     Parameters
     ----------
     argument : str
         The option by which it was given.
     path : Path
-        The table.
+        The file.
     marks : sequence of bytes
-        One of them is in the first or the last 64 kB of any earlier table.
+        One of them is in the first or the last 64 kB of any earlier one.
+    what : str
+        What such a file is called.
     """
     check_folder(argument, path)
     if not (path.is_file() and os.access(path, os.R_OK)):
@@ -288,12 +290,19 @@ def check_table(argument: str, path: Path, marks: Sequence[bytes]) -> None:
         file.seek(max(path.stat().st_size - _ENDS, 0))
         ends += file.read()
     if ends and not any(mark in ends for mark in marks):
-        allowed = "a new file, or an earlier table of ours, which is replaced"
+        allowed = f"a new file, or an earlier {what} of ours, which is replaced"
         raise InvalidInputError(argument, str(path), allowed)
 
 
 #: Bytes at the start and at the end of a file in which it is recognised.
 _ENDS = 65_536
+
+
+def check_data(path: Path) -> None:
+    """Refuse a netCDF file of ``--out`` that cannot be written, or one that is not ours."""
+    if path.suffix.lower() != ".nc":
+        raise InvalidInputError("out", str(path), "a file ending in .nc")
+    check_earlier("out", path, (b"\nrmtheory sha256 ", b"parameters_hash"), "result")
 
 
 def check_out(path: Path | None) -> Path | None:

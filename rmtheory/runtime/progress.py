@@ -26,7 +26,7 @@ _PARTS = 1_000_000
 #: many: what takes no longer says nothing.
 _SHARE, _LONG, _SHORT = 0.1, 60.0, 5.0
 
-#: Seconds from which on it is said before a computation starts how long it will take.
+#: Computations that take longer than these seconds begin with an estimate of their time.
 _WORTH_SAYING = 2.0
 
 

@@ -158,6 +158,7 @@ def test_grids_are_computed_in_parts_and_resume(
         ("--jd a", "jd must be a finite real number, got a"),
         ("--tables x.json", "tables must be an option of --compute alone, got x.json"),
         ("--out /nowhere/x.html", "out must be"),
+        ("--out mine.csv", "out must be a file ending in .html, got mine.csv"),
     ],
 )
 def test_bad_input_of_the_command(
@@ -165,6 +166,16 @@ def test_bad_input_of_the_command(
 ) -> None:
     assert run(["explore", "--no-browser", *arguments.split()]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_a_page_of_somebody_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = tmp_path / "mine.html"
+    mine.write_text("<p>mine</p>")
+    assert run(["explore", "--no-browser", "--out", str(mine)]) == 2
+    assert "out must be a new file, or an earlier page of ours" in capsys.readouterr().err
+    assert mine.read_text() == "<p>mine</p>"
+    assert run(["explore", "--no-browser", "--out", str(tmp_path / "ours.html")]) == 0
+    assert run(["explore", "--no-browser", "--out", str(tmp_path / "ours.html")]) == 0
 
 
 def test_tables_that_are_none_are_refused(tmp_path: Path) -> None:
@@ -268,6 +279,16 @@ def test_moving_a_slider_changes_the_numbers_to_those_of_the_library(tmp_path: P
         y, y_error = number("y_star")
         assert abs(y - float(exact.y_star)) <= y_error < 0.1 * y
         assert evaluate("document.getElementById('internal').innerHTML") != picture
+        made = evaluate("document.getElementById('made').textContent")
+        assert ". Thresholds: " in made
+        assert ". Freezing: " in made
+        assert "lambda" not in made
+        # A line of a command ends between its words.
+        heights = evaluate(
+            "[...document.querySelectorAll('code .word')].map(w => w.getClientRects().length)"
+        )
+        assert len(heights) > 20
+        assert set(heights) == {1}
         command = evaluate("document.getElementById('command-ystar').textContent")
         assert command == "rmtheory ystar --layers 1 --jd 0.45 --d 0.1"
 

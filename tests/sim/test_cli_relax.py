@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rmsim.cli import run
+from rmsim.cli import options, run
 
 #: The prediction takes a second: it has tests of its own.
 ARGUMENTS = ["relax", "--n", "60", "--jd", ".9", "--samples", "12", "--device", "cpu"]
@@ -198,3 +198,22 @@ def test_lambda_of_one_layer_is_refused(capsys: pytest.CaptureFixture[str], comm
     assert run([command, "--n", "10", "--jd", ".8", "--lam", "3"]) == 2
     sentence = "lam must be absent for one layer, it needs --layers >= 2, got 3"
     assert capsys.readouterr().err == f"rmsim: error: {sentence}\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (435_600.0, 13_674.0, "436000 ± 14000"),
+        (15_800.0, 120.0, "15800 ± 120"),
+        (1.88e12, 7.6e10, "1.880e+12 ± 7.6e+10"),
+        (3e9, 5e9, "3.0e+09 ± 5.0e+09"),
+        (-435_600.0, 13_674.0, "-436000 ± 14000"),
+        (0.0, 13_674.0, "0 ± 14000"),
+        (12.3, 9.96, "12.3 ± 10.0"),
+        (12_345_678.9, 0.25, "12345678.90 ± 0.25"),
+        (True, None, "yes"),
+        ([100, 200], None, "100, 200"),
+    ],
+)
+def test_tables_show_no_digits_beyond_the_error(value: object, error: object, text: str) -> None:
+    assert options.shown(value, error) == text

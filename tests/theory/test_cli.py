@@ -282,3 +282,19 @@ def test_a_curve_is_named_after_its_chain(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     assert run(["curve", "--jd", ".5", "--d", ".2:.4:2"]) == 0
     assert [path.name for path in tmp_path.iterdir()] == ["curve_L1_jd0.5.nc"]
+
+
+@pytest.mark.parametrize("command", ["curve --layers 1 --jd .1", "phase-diagram --layers 2"])
+def test_a_file_of_somebody_is_kept(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = tmp_path / "mine.npz"
+    mine.write_bytes(b"mine")
+    assert run([*command.split(), "--out", str(mine)]) == 2
+    assert "out must be a file ending in .nc, got" in capsys.readouterr().err
+    other = tmp_path / "other.nc"
+    other.write_bytes(b"CDF\x01 of another program")
+    assert run([*command.split(), "--out", str(other)]) == 2
+    assert "out must be a new file, or an earlier result of ours" in capsys.readouterr().err
+    assert mine.read_bytes() == b"mine"
+    assert other.read_bytes() == b"CDF\x01 of another program"
