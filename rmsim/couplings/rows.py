@@ -478,10 +478,10 @@ def _turn_entries(
 # The compiled product.
 
 
-#: Width of one vector.
-_WIDTH = 8
 #: Lanes of the kernels: states that go together, at most, and fewer for a small rest.
-WIDE, _NARROW, _LEAST = 4 * _WIDTH, 2 * _WIDTH, _WIDTH
+WIDE, _NARROW, _LEAST = 32, 16, 8
+#: Numbers of one sum, at most: a register of AVX-512, or two of AVX2.
+_WIDTH = 16
 #: Rows done before their sums are copied from lane to state order: a few cache lines of each state.
 _ROWS = 64
 #: Side of the squares by which they are turned, in registers.
@@ -538,28 +538,43 @@ def product_tasks(
         last = min(starts, first + WIDE)
         origin = places[network, 0] + (rows[2] + group) * size
         inside, own = bounds[origin : origin + size + 1], values[places[network, 1] :]
-        here, there = s[network, :, rows[2] + group], out[network, :, group]
+        here, there = (network, rows[2] + group), (network, group, first)
         low = rows[0] + max(part[0] - task * height, 0)
         high = rows[0] + min(part[1] - task * height, height)
         span = (low, high, rows[0])
-        if _pack_signs(here, first, last, words):
-            count = last - first
+        count = last - first
+        if _pack_signs(s, here, first, last, words):
             width = WIDE if count > _NARROW else _NARROW if count > _LEAST else _LEAST
-            _multiply_rows(inside, columns, own, jd, words, width, there[first:last], span)
+            _multiply_rows(inside, columns, own, jd, words, width, out, there, count, span)
             continue
         if len(lanes) == 0:
             lanes = np.zeros((size, most), s.dtype)
         for start in range(first, last, most):
             end = min(last, start + most)
-            _pack_floats(here, start, end, lanes)
-            _multiply_rows(inside, columns, own, jd, lanes, most, there[start:end], span)
+            _pack_floats(s, here, start, end, lanes)
+            there = (network, group, start)
+            _multiply_rows(inside, columns, own, jd, lanes, most, out, there, end - start, span)
 
 
 @compiled
 def _multiply_rows(
-    bounds: Any, columns: Any, values: Any, jd: Any, lanes: Any, width: int, out: Any, rows: Any
+    bounds: Any,
+    columns: Any,
+    values: Any,
+    jd: Any,
+    lanes: Any,
+    width: int,
+    out: Any,
+    there: Any,
+    count: int,
+    rows: Any,
 ) -> None:
-    """Write the product of `rows` with `lanes` into `out`, (states of the lanes, rows)."""
+    """Write the product of `rows` with the lanes of `count` states into `out`.
+
+    `there` are network, group and first state. All of `out` is given, and not the part that is
+    written: numba knows then that its rows are contiguous.
+    """
+    network, group, first = there
     totals = np.empty((_ROWS, width), out.dtype)
     turned = np.empty((width, _ROWS), out.dtype)
     for start in range(rows[0], rows[1], _ROWS):
@@ -575,37 +590,40 @@ def _multiply_rows(
         for row in range(0, end - start, _SIDE):
             for lane in range(0, width, _SIDE):
                 _turn_square(totals, row * width + lane, width, turned, lane * _ROWS + row, _ROWS)
-        for state in range(out.shape[0]):
-            out[state, start - rows[2] : end - rows[2]] = turned[state, : end - start]
+        for state in range(count):
+            line = out[network, first + state, group, start - rows[2] : end - rows[2]]
+            for row in range(end - start):
+                line[row] = turned[state, row]
 
 
 @compiled
-def _pack_floats(s: Any, first: int, last: int, lanes: Any) -> None:
-    """Copy states `first` to `last` of `s`, (starts, m), into `lanes`, (m, width)."""
-    size = s.shape[1]
+def _pack_floats(s: Any, here: Any, first: int, last: int, lanes: Any) -> None:
+    """Copy states `first` to `last` of a network and group into `lanes`, (m, width)."""
+    size = s.shape[3]
     for start in range(0, size, _ROWS):
         for state in range(first, last):
+            line = s[here[0], state, here[1]]
             for neuron in range(start, min(size, start + _ROWS)):
-                lanes[neuron, state - first] = s[state, neuron]
+                lanes[neuron, state - first] = line[neuron]
 
 
 @compiled
-def _pack_signs(s: Any, first: int, last: int, words: Any) -> bool:
-    """Set bit b of ``words[i]`` where state ``first + b`` of neuron i is -1.
+def _pack_signs(s: Any, here: Any, first: int, last: int, words: Any) -> bool:
+    """Set bit b of ``words[i]`` where state ``first + b`` of a network and group is -1.
 
     Returns
     -------
     bool
         Whether all states are +1 or -1; if not, `words` is of no use.
     """
-    size, zero, one = s.shape[1], s.dtype.type(0), s.dtype.type(1)
+    size, zero, one = s.shape[3], s.dtype.type(0), s.dtype.type(1)
     for start in range(0, size, _CHUNK):
         end = min(size, start + _CHUNK)
         part = words[start:end]
         part[:] = 0
         other = False
         for state in range(first, last):
-            bit, line = np.uint32(1 << (state - first)), s[state, start:end]
+            bit, line = np.uint32(1 << (state - first)), s[here[0], state, here[1], start:end]
             for neuron in range(end - start):
                 part[neuron] |= bit if line[neuron] < zero else np.uint32(0)
                 other |= abs(line[neuron]) != one
@@ -618,28 +636,29 @@ def _add_floats(
     builder: Any, sums: list[Any], value: Any, lanes: Any, column: Any, vector: Any, aligned: int
 ) -> None:
     """Add value * s to the sums; the lanes s of one neuron follow one another."""
-    origin = builder.mul(column, ir.Constant(_WORD, _WIDTH * len(sums)))
-    same = splat(builder, value, _WIDTH)
+    width = vector.count
+    origin = builder.mul(column, ir.Constant(_WORD, width * len(sums)))
+    same = splat(builder, value, width)
     for index, total in enumerate(sums):
-        place = builder.add(origin, ir.Constant(_WORD, _WIDTH * index))
+        place = builder.add(origin, ir.Constant(_WORD, width * index))
         state = builder.load(vector_at(builder, lanes, place, vector), align=aligned)
         product = builder.fmul(same, state, flags=("contract",))
         builder.store(builder.fadd(product, builder.load(total), ("contract",)), total)
 
 
 def _add_signs(
-    builder: Any, sums: list[Any], value: Any, words: Any, column: Any, bits: int
+    builder: Any, sums: list[Any], value: Any, words: Any, column: Any, vector: Any, bits: int
 ) -> None:
     """Add -value to the lanes whose bit is set in the word of the neuron, value to the others."""
-    whole = ir.IntType(bits)
+    whole, width = ir.IntType(bits), vector.count
     word = builder.load(builder.gep(words, [column]))
-    word = splat(builder, word if bits == 32 else builder.zext(word, whole), _WIDTH)
-    plus, minus = (splat(builder, x, _WIDTH) for x in (value, builder.fneg(value)))
+    word = splat(builder, word if bits == 32 else builder.zext(word, whole), width)
+    plus, minus = (splat(builder, x, width) for x in (value, builder.fneg(value)))
     for index, total in enumerate(sums):
         # The bit of each lane moves to where the sign of an integer is.
-        shifts = [bits - 1 - _WIDTH * index - lane for lane in range(_WIDTH)]
+        shifts = [bits - 1 - width * index - lane for lane in range(width)]
         moved = builder.shl(word, ir.Constant(word.type, shifts))
-        down = builder.icmp_signed("<", moved, ir.Constant(word.type, [0] * _WIDTH))
+        down = builder.icmp_signed("<", moved, ir.Constant(word.type, [0] * width))
         term = builder.select(down, minus, plus)
         builder.store(builder.fadd(builder.load(total), term), total)
 
@@ -668,14 +687,14 @@ def _row_product(width: int) -> Any:
             )
             bits = signature.args[3].dtype.bitwidth
             number = context.get_value_type(signature.args[3].dtype)
-            vector = ir.VectorType(number, _WIDTH)
-            sums = [cgutils.alloca_once(builder, vector) for _ in range(width // _WIDTH)]
+            vector = ir.VectorType(number, min(width, _WIDTH))
+            sums = [cgutils.alloca_once(builder, vector) for _ in range(width // vector.count)]
             for one in sums:
-                builder.store(ir.Constant(vector, [0.0] * _WIDTH), one)
+                builder.store(ir.Constant(vector, [0.0] * vector.count), one)
 
             def add(value: Any, column: Any) -> None:
                 if isinstance(signature.args[2].dtype, types.Integer):
-                    _add_signs(builder, sums, value, lane_at, column, bits)
+                    _add_signs(builder, sums, value, lane_at, column, vector, bits)
                 else:
                     _add_floats(builder, sums, value, lane_at, column, vector, bits // 8)
 
@@ -688,7 +707,7 @@ def _row_product(width: int) -> Any:
                 add(value, builder.zext(builder.load(builder.gep(column_at, [entry])), _WORD))
             add(arguments[5], arguments[6])
             for index, one in enumerate(sums):
-                place = ir.Constant(_WORD, _WIDTH * index)
+                place = ir.Constant(_WORD, vector.count * index)
                 pointer = vector_at(builder, total_at, place, vector)
                 builder.store(builder.load(one), pointer, align=bits // 8)
             return context.get_dummy_value()

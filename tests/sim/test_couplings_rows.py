@@ -114,15 +114,15 @@ def test_words_of_signs(dtype: torch.dtype) -> None:
     s = states(1, 40, 1, 3000, dtype=dtype)[0, :, 0]
     words = np.empty(3000, np.uint32)
     for first, last in ((0, 32), (32, 40)):
-        assert _pack_signs(s.numpy(), first, last, words)
+        assert _pack_signs(s[None, :, None].numpy(), (0, 0), first, last, words)
         bits = words[None, :] >> np.arange(32, dtype=np.uint32)[:, None] & 1
         assert np.array_equal(bits[: last - first] == 1, s[first:last].numpy() < 0)
         assert not bits[last - first :].any()
     for other in (0.0, 2.0, -0.5, torch.nan, torch.inf):
         wrong = s.clone()
         wrong[31, 2999] = other
-        assert not _pack_signs(wrong.numpy(), 0, 32, words)
-        assert _pack_signs(wrong.numpy(), 32, 40, words)
+        assert not _pack_signs(wrong[None, :, None].numpy(), (0, 0), 0, 32, words)
+        assert _pack_signs(wrong[None, :, None].numpy(), (0, 0), 32, 40, words)
 
 
 def test_wide_networks_take_fewer_floats_at_a_time() -> None:
