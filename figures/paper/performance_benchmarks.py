@@ -159,7 +159,7 @@ def _differences(axis: Axes, shown: dict[str, xr.Dataset]) -> None:
         if sizes.size:
             axis.errorbar(sizes, gaps, errors, **style, **_HOLLOW)
     if any(_TUNED in data for data in shown.values()):
-        axis.plot([], [], marker="s", color="0.4", label=_TUNED_LABEL, **_HOLLOW)
+        axis.errorbar([], [], [], marker="s", color="0.4", label=_TUNED_LABEL, **_HOLLOW)
     axis.set_title("ours minus the perceptron")
     axis.margins(0.05, 0.35)
     label_axes(axis, "neurons $N$", "difference of accuracies")
@@ -256,9 +256,14 @@ def _panel(axis: Axes, data: xr.Dataset) -> None:
             capsize=2,
             **style,
         )
-    axis.margins(0.15, 0.35)
+    axis.margins(0.15, 0.25)
+    low, high = axis.get_ylim()
+    axis.set_ylim(low, high + 0.2 * (high - low))  # above all bars, for the legend
     label_axes(axis, "trainable parameters (thousands)", "test accuracy")
-    axis.legend(title=trained_for(data, "accuracy"), ncols=2, loc="upper left")
+    axis.legend(
+        title=trained_for(data, "accuracy"), ncols=3, loc="upper left", columnspacing=0.8,
+        handletextpad=0.3, handlelength=1.6,
+    )  # fmt: skip
 
 
 FIGURE = Figure(
