@@ -62,8 +62,8 @@ def _head(report: Report) -> str:
         "<h1>The paper against ours</h1>",
         "<p>The numbers and claims that <cite>Dynamical Learning in Deep Asymmetric Recurrent "
         "Neural Networks</cite> prints as results, beside what this code finds. "
-        f"{made} of {len(report.entries)} figures are made, at the scale named with each; report "
-        f"written by commit <code>{html.escape(report.commit[:10])}</code>. The "
+        f"{made} of {len(report.entries)} figures are made, each at the scale given with it; "
+        f"report written by commit <code>{html.escape(report.commit[:10])}</code>. The "
         "<a href='explorer.html'>explorer</a> shows the theory at any couplings.</p>",
         f"<p>{SOURCE}</p>",
         f"<p>{_decided(report.results)}</p>",
@@ -358,12 +358,12 @@ def is_overlap(one: Judged) -> bool:
 def blanks(judged: Sequence[Judged]) -> str:
     """Return how many claims have no verdict for each kind of reason."""
     names = {
-        Verdict.UNTESTED: "too small: the runs at hand do not reach their sizes or epochs",
-        Verdict.EDGE: "known to better than what is granted, at its edge",
+        Verdict.UNTESTED: "need larger networks or more epochs than our runs have",
+        Verdict.EDGE: "at the edge of what is granted, within an error smaller than that",
         Verdict.UNRESOLVED: "not resolved by the runs so far",
-        Verdict.NO_POWER: "our error is too large",
-        Verdict.ABSENT: "data absent",
-        Verdict.NOT_RUN: "no run of ours measures it",
+        Verdict.NO_POWER: "with too large an error of ours",
+        Verdict.ABSENT: "without their data set",
+        Verdict.NOT_RUN: "not measured by any run of ours",
     }
     counted = {verdict: sum(one.verdict is verdict for one in judged) for verdict in names}
     parts = [f"{counted[verdict]} {name}" for verdict, name in names.items() if counted[verdict]]

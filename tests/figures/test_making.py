@@ -1,6 +1,7 @@
 """Every figure: data with provenance, both pictures, replotting, damage, bad input."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -400,3 +401,13 @@ def test_thresholds_of_the_complete_diagram_are_measured(tmp_path: Path) -> None
     assert rows[0]["lam"] == 0
     assert 0.2 < rows[1]["lam"] < 1.4
     assert rows[1]["lam_error"] > 0
+
+
+def test_labels_have_no_gap_in_their_formulas() -> None:
+    """Mathtext sets `=.01` as `= . 01`, and a text after `=$` and a space as `=  2`."""
+    sources = sorted(Path(complete.__file__).parent.glob("*.py"))
+    assert len(sources) > 20
+    for source in sources:
+        text = source.read_text("utf-8")
+        assert not re.search(r"\$[^$\n]*=\.\d", text), source.name
+        assert not re.search(r"=\$ \{", text), source.name
