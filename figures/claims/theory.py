@@ -487,8 +487,8 @@ GEOMETRY = (
     ),
     Claim(
         "branching cluster",
-        "share of walks of single flips from one such fixed point towards another, through fixed "
-        "points alone and never further away, that end at a dead end, J_D = 0.8, N = 1000",
+        "share of walks of single flips between two fixed points that the dynamics finds, each "
+        "flip to a fixed point nearer to the second, that stop before it, J_D = 0.8, N = 1000",
         "a branching structure",
         "main text, geometry of fixed points",
         "0.05",

@@ -99,7 +99,7 @@ def plot(data: xr.Dataset) -> Picture:
     if legend is None:
         left.legend([], [], title="no capacity was found")
     elif shown is not data:
-        legend.set_title(f"stored trials\n{legend.get_title().get_text()}")
+        legend.set_title(f"stored networks\n{legend.get_title().get_text()}")
     there = _found(shown).any("layers").values
     sizes = shown["n"].values[there] if there.any() else shown["n"].values
     n = np.array([float(sizes.min()), float(sizes.max())])
@@ -122,7 +122,7 @@ def _found(data: xr.Dataset) -> xr.DataArray:
 
 
 def _wider(data: xr.Dataset) -> xr.Dataset:
-    """Return the stored trials, if they give the capacity at more depths and widths."""
+    """Return the stored networks, if they give the capacity at more depths and widths."""
     stored = trial_data().get("capacity")
     if stored is None or "p_max" not in stored or "reconstruction" not in stored["protocol"]:
         return data
@@ -146,10 +146,11 @@ FIGURE = Figure(
         "with bootstrap errors; lines and their slopes where three widths or more determine them; "
         "depths without a point have no such P in the range tried, or too few trials to tell. The "
         "loads P/N are drawn from a range of each depth, not from [1/2, 1] as in the "
-        "paper. Stored trials (figures/data/trained), of wider networks, are drawn instead where "
-        "they give more points. The data hold the protocol as printed too. "
-        "(b) Overlap with the target in each layer, over the trials nearest to P_max, or of one "
-        "stored network that has learnt P pairs: median with its standard error, and 5-95 % of the "
+        "paper. Stored runs (figures/data/trained), of wider networks, are drawn instead where "
+        "they give more points: P_max of each network is enclosed by bisection, and the error is "
+        "that of the mean over networks. The data hold the protocol as printed too. "
+        "(b) Overlap with the target in each layer, over the trials nearest to P_max, or of three "
+        "stored networks at P = 0.8 N: median with its standard error, and 5-95 % of the "
         "patterns (band)."
     ),
     parameters={

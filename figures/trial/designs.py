@@ -101,8 +101,8 @@ EPOCHS, SHORTER, SHORTER_SEEDS = 20, 10, 2
 #: Rates of Adam besides that of the tables, at which the perceptron beside N = 1000 is tried.
 OTHER_RATES = (0.001, 0.01)
 
-#: That of them at which it is tried beside every width: chosen when the rate of the tables, 0.005,
-#: had been seen to lose accuracy with width, and 0.01 to be worse at N = 1000.
+#: The one of these that is tried beside every width: chosen when the rates of the tables had been
+#: seen to lose accuracy with width, and 0.01 to be worse at N = 1000.
 TUNED_RATE = 0.001
 
 
@@ -776,7 +776,7 @@ def capacity(layers: int, n: int, seed: int) -> Capacity:
 
 
 #: Depth, N and load of the chain whose overlaps are read layer by layer: those of the paper, at a
-#: load that the prototype learnt at N = 400, where P_max/N still grew with N.
+#: load that an earlier version of this code learnt at N = 400, where P_max/N still grew with N.
 CHAIN = (7, 2000, 0.8)
 
 #: Networks of it, all in one stage: fewer have no error.

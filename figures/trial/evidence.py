@@ -72,21 +72,19 @@ class Stored(StoredRuns):
     def moves(self) -> dict[str, Ours]:
         """Return ours minus the perceptron at N = 1000, and by how much a change moves it.
 
-        Then, by width, ours minus the perceptron at the tuned rate.
-
-        Keys are the data set and what was changed, with ': ' between them. A network that was
-        changed has one seed, and borrows the spread of all widths of its data set.
+        Then, by width, ours minus the perceptron at the tuned rate. Keys are the data set and what
+        was changed, with ': ' between them. A network that was changed has one seed, and borrows
+        the spread of all widths of its data set.
         """
-        parts = _accuracies(self, ("dataset", "change"), *_changed())
-        data = _merged(parts)
-        if data is None:
-            return {}
+        changed = _merged(_accuracies(self, ("dataset", "change"), *_changed()))
+        by_width = self.data.get("performance_benchmarks")
         moved = {}
         for name in designs.BENCHMARKS:
-            for change, read in (_moves_of(name) | _against_tuned(name)).items():
-                number = read(data)
-                if isinstance(number, Imagewise):
-                    moved[f"{name}: {change}"] = number.plain
+            for data, readings in ((changed, _moves_of(name)), (by_width, _against_tuned(name))):
+                for change, read in readings.items():
+                    number = None if data is None else read(data)
+                    if isinstance(number, Imagewise):
+                        moved[f"{name}: {change}"] = number.plain
         return moved
 
     @cached_property
@@ -185,32 +183,20 @@ def _moves_of(name: str) -> dict[str, Minus]:
 
 def _against_tuned(name: str) -> dict[str, Minus]:
     """Return ours minus the perceptron at the tuned rate, by width."""
+    sizes = {n: {"dataset": name, "n": n} for n in designs.WIDTHS}
     return {
-        f"N = {n}": Minus(
-            At("accuracy", {"dataset": name, "change": _width(n)}),
-            At("mlp_accuracy", {"dataset": name, "change": _tuned(n)}),
-        )
-        for n in designs.WIDTHS
+        f"tuned, N = {n}": Minus(At("accuracy", where), At("tuned_mlp_accuracy", where))
+        for n, where in sizes.items()
     }
 
 
-def _width(n: int) -> str:
-    return _TABLES if n == 1000 else f"N = {n}"
-
-
-def _tuned(n: int) -> str:
-    rate = f"rate {designs.TUNED_RATE:g}"
-    return rate if n == 1000 else f"{_width(n)}, {rate}"
-
-
-#: What may be changed, in order, and the widths of the tuned perceptron.
-CHANGES = tuple(_moves_of(""))
-TUNED = tuple(_against_tuned(""))
+#: What may be changed, in order, and the widths beside which the perceptron is tuned.
+CHANGES, TUNED = tuple(_moves_of("")), tuple(_against_tuned(""))
 
 
 def _changed() -> tuple[Cells, Cells]:
     """Return networks and perceptrons by data set and change; other widths give their spread."""
-    changes = {n: _width(n) for n in designs.WIDTHS}
+    changes = {n: _TABLES if n == 1000 else f"N = {n}" for n in designs.WIDTHS}
     ours: dict[tuple[Any, ...], list[Run]] = {}
     theirs: dict[tuple[Any, ...], list[Run]] = {}
     for name in designs.BENCHMARKS:
@@ -222,9 +208,6 @@ def _changed() -> tuple[Cells, Cells]:
             ours[name, change] = [designs.varied_network(name, change, 0)]
         for eta in designs.OTHER_RATES:
             theirs[name, f"rate {eta:g}"] = [designs.benchmark_perceptron(name, 1000, 0, eta)]
-        for n in designs.WIDTHS:
-            tuned = designs.benchmark_perceptron(name, n, 0, designs.TUNED_RATE)
-            theirs[name, _tuned(n)] = [tuned]
     return ours, theirs
 
 
@@ -644,8 +627,11 @@ def _dead_ends(stored: Stored) -> xr.Dataset | None:
 
 def _associations(stored: Stored) -> xr.Dataset | None:
     """Return P_max and its slopes, what the printed protocol learns, and the overlaps by layer."""
-    parts = [_capacities(stored), _printed_trials(stored), _by_layer(stored)]
-    return _merged(parts)
+    data = _merged([_capacities(stored), _printed_trials(stored), _by_layer(stored)])
+    if data is None or "trials" not in data.coords:
+        return data
+    # Sizes that only one of the protocols has.
+    return data.assign_coords(trials=data["trials"].fillna(0).astype(int))
 
 
 def _capacities(stored: Stored) -> xr.Dataset | None:

@@ -233,7 +233,7 @@ class Trial:
                     if run.key not in seen and math.isfinite(cost):
                         seen.add(run.key)
                         done, left = (done + cost, left) if held else (done, left + cost)
-                    mark = "done" if held else "left" if still or value == 0 else "not needed"
+                    mark = "done" if held else "left" if still or stage == 1 else "not needed"
                     epochs = ", ".join(map(str, run.epochs))
                     price = f"{cost:8.0f} s" if math.isfinite(cost) else "no data here"
                     yield f"  {stage} {mark:10} {price}  {run.title}, epochs {epochs}"

@@ -67,8 +67,8 @@ _PIECES, _FEW_EPOCHS = (320, 1600), 3
 
 #: What a trial of hetero-association takes on average, as a share of all its epochs at the pace of
 #: the first: .2 to .3 of 86 trials, N = 200 to 600, since most succeed and stop, and later epochs
-#: flip less. And how many such trials a capacity takes: some five, of which half fail.
-_SHARE_LEARNT, _TRIALS_OF_CAPACITY = 0.25, 8
+#: flip less. A capacity takes some five trials; half of them fail, which takes the time of three.
+_SHARE_LEARNT, _TRIALS_OF_CAPACITY = 0.25, 10
 
 #: Epochs of a readout that are timed: one takes less than the features that it reads.
 _READOUT_EPOCHS = 30
@@ -811,16 +811,17 @@ class Capacity(_Flat):
         self, data: Dataset | None, folder: Path | None = None, progress: EpochProgress = silent
     ) -> Metrics:
         """Search; a killed run begins again."""
-        from rmsim.studies.capacity import bracket_capacity, protocol_named
+        from rmsim.studies.capacity import protocol_named
+        from rmsim.studies.capacity_sweep import bracket_capacity
 
-        found = bracket_capacity(
+        bracket = bracket_capacity(
             *(protocol_named(self.protocol), self.layers, self.n, self.seed, 0),
             start=self.start,
             step=self.step,
             resolution=self.resolution,
         )
         progress(0)
-        return {0: {**asdict(found), "load": found.value / self.n}}
+        return {0: {**asdict(bracket), "load": bracket.value / self.n}}
 
     def shortened(self) -> tuple[Keyed, float]:
         """Return some epochs of its first trial."""

@@ -4,6 +4,9 @@ A :class:`Design` is swept over protocols, depths, sizes and batches of trials
 (:mod:`rmsim.studies.capacity`). A smooth spline goes through the 5th percentiles :math:`O_5(P)` of
 all trials; P_max is where it falls below :math:`1-\varepsilon`. The error is that of the bootstrap
 over trials. The slope is that of a straight line through P_max(N), weighted by these errors.
+
+P_max of one network is enclosed by bisection (:func:`bracket_capacity`), which takes five trials or
+so; its error is the spread of networks.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 from scipy.interpolate import CubicSpline
 
-from rmsim.studies.capacity import protocol_named, run_trials
+from rmsim.studies.capacity import Protocol, protocol_named, run_trials
 from rmsim.studies.convergence import plain_numbers
 from rmsim.sweep.definition import Grid, Sweep, batches, sample_range
 from rmsim.sweep.directory import Directory, collect
@@ -414,6 +417,103 @@ class Capacity:
     value: float
     error: float
     status: CapacityStatus
+
+
+#: Pairs per neuron beyond which no P_max is searched for: couplings that learn hold two at most.
+_MOST_LOAD = 4
+
+
+@dataclass(frozen=True)
+class CapacityBracket:
+    """P_max of one network, between what it learnt and what it did not.
+
+    Parameters
+    ----------
+    learnt, failed : int
+        The largest P that was learnt and the least that was not, of those tried.
+    patterns : tuple of int
+        Every P that was tried, in order.
+    o5 : tuple of float
+        5th percentile of the overlap of each.
+    """
+
+    learnt: int
+    failed: int
+    patterns: tuple[int, ...]
+    o5: tuple[float, ...]
+
+    @property
+    def value(self) -> float:
+        """The middle of the bracket."""
+        return (self.learnt + self.failed) / 2
+
+
+def bracket_capacity(
+    protocol: Protocol,
+    layers: int,
+    n: int,
+    trial: int,
+    seed: int,
+    *,
+    start: float,
+    step: float = 0.06,
+    resolution: float = 0.015,
+    epsilon: float = 0.05,
+) -> CapacityBracket:
+    """Enclose the P_max of one network: steps until one trial succeeds and one fails, then halves.
+
+    Every trial starts from the same couplings, those of number `trial` of :func:`run_trials`. That
+    P below one that is learnt are learnt, too, is taken for granted.
+
+    Parameters
+    ----------
+    protocol, layers, n, trial, seed
+        As for :func:`run_trials`.
+    start, step, resolution : float
+        Load P/N of the first trial, steps until P_max is enclosed, and how far apart the two ends
+        are in the end, in units of N. Where the search starts matters to its time alone.
+    epsilon : float
+        By how much the overlap of all but one pair in twenty may fall short of 1.
+
+    Raises
+    ------
+    InvalidInputError
+        If it does not learn a single pair, or learns more than 4 N.
+
+    Examples
+    --------
+    >>> protocol = protocol_named("reconstruction")
+    >>> one = bracket_capacity(protocol, 3, 80, 0, 0, start=0.5, step=0.1, resolution=0.05)
+    >>> one.learnt < one.value < one.failed, one.failed - one.learnt <= 4
+    (True, True)
+    """
+    for name, value in (("start", start), ("step", step), ("resolution", resolution)):
+        if not checks.exact_real(name, value) > 0:
+            raise InvalidInputError(name, value, "a positive number")
+    tried: dict[int, float] = {}
+
+    def learns(patterns: int) -> bool:
+        loads = ((patterns - 0.25) / n, (patterns + 0.25) / n)  # one whole number, safely
+        trials = run_trials(protocol, layers, n, [trial], seed, loads=loads)
+        tried[patterns] = float(trials.o5[0])
+        return tried[patterns] >= 1 - epsilon
+
+    width, patterns = max(1, round(step * n)), max(1, round(start * n))
+    learnt, failed = 0, 0
+    while not (learnt and failed):
+        if learns(patterns):
+            learnt, patterns = patterns, patterns + width
+            if patterns > _MOST_LOAD * n:
+                allowed = f"neurons that do not learn {_MOST_LOAD} pairs each"
+                raise InvalidInputError("n", n, allowed)
+        else:
+            if patterns == 1:
+                raise InvalidInputError("n", n, "neurons that learn one pair at least")
+            failed, patterns = patterns, max(1, patterns - width)
+    while failed - learnt > max(1, int(resolution * n)):
+        middle = (learnt + failed) // 2
+        learnt, failed = (middle, failed) if learns(middle) else (learnt, middle)
+    return CapacityBracket(learnt, failed, tuple(tried), tuple(tried.values()))
 
 
 @dataclass(frozen=True)

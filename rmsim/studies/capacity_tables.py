@@ -20,7 +20,8 @@ many neurons are what they were two sweeps before. There products follow every o
 those of even sweeps, one those of odd: of what flips, a quarter to a half is left, and of the
 columns that have to come from memory as much. Such a product is rounded in another order; where a
 field is so near to its threshold that this could decide, the product is made once more as it
-follows every sweep. So results are to the bit those of a product that follows all of them.
+follows every sweep. So results are to the bit those of a product that follows all of them, as long
+as fields differ by less than that distance (:data:`_NEAR`), which is no bound for all couplings.
 
 Results are those of :class:`rmsim.studies.capacity.Motion` up to the rounding of sums that are
 taken in another order; a neuron whose field rounds to 0 is +1 here, and 0 there.

@@ -178,7 +178,7 @@ def test_what_moves_the_difference_is_read_off_changed_runs() -> None:
         "mnist: readout by the perceptron rule, online": -0.05,
         "mnist: batches of 8": 0.005,
         "mnist: perceptron at the rate 0.01": 0.03,
-        "mnist: N = 2000": -0.02,  # against the tuned one
+        "mnist: tuned, N = 2000": -0.02,
     }
     drawn = stored.data["performance_benchmarks"]["tuned_mlp_accuracy"]
     assert float(drawn.sel(dataset="mnist", n=2000)) == pytest.approx(0.95)
@@ -380,7 +380,7 @@ def test_surveys_of_the_landscape_are_means_over_networks_with_their_spread() ->
     assert judge(by_key["displacement shrinks 2"], data).verdict is Verdict.AGREES
 
 
-def test_capacities_and_their_slopes_are_read_off_stored_trials() -> None:
+def test_capacities_and_their_slopes_are_read_off_stored_runs() -> None:
     """P_max = L N/10 + 20, and networks that differ by one in a hundred."""
     rows: list[tuple[Run, dict[int, Any]]] = []
     for layers in designs.STARTS:
@@ -398,6 +398,7 @@ def test_capacities_and_their_slopes_are_read_off_stored_trials() -> None:
     printed = judge(by_key["capacity printed"], data)
     assert printed.ours is not None
     assert printed.ours.value == pytest.approx(0.3)
+    assert printed.ours.at == "N = 400 to 400, 1 trials"
     assert printed.verdict is Verdict.DIFFERS
     bend = judge(by_key["capacity linear 7"], data).ours
     assert bend is not None

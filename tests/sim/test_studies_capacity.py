@@ -15,11 +15,10 @@ from scipy.interpolate import make_smoothing_spline
 
 from rmsim.cli import run
 from rmsim.learning.sign_tables import from_panels
-from rmsim.studies import capacity, capacity_tables
+from rmsim.studies import capacity, capacity_sweep, capacity_tables
 from rmsim.studies.capacity import (
     PROTOCOLS,
     Trials,
-    bracket_capacity,
     by_columns,
     learn_batch,
     local_field,
@@ -32,6 +31,7 @@ from rmsim.studies.capacity_sweep import (
     CapacityStatus,
     Design,
     analyse,
+    bracket_capacity,
     gather,
     monotone_fit,
     overlaps_by_layer,
@@ -281,7 +281,7 @@ def test_a_capacity_is_enclosed_from_any_start(
         assert asked[-1][0] == math.floor(200 * high)
         return SimpleNamespace(o5=[0.99 if asked[-1][0] <= 123 else 0.9])
 
-    monkeypatch.setattr(capacity, "run_trials", trials)
+    monkeypatch.setattr(capacity_sweep, "run_trials", trials)
     protocol = protocol_named("reconstruction")
     found = bracket_capacity(protocol, 3, 200, 7, 1, start=start)
     assert found.learnt <= 123 < found.failed
@@ -289,9 +289,11 @@ def test_a_capacity_is_enclosed_from_any_start(
     assert found.patterns[0] == round(200 * start)
     assert list(found.patterns) == [patterns for patterns, _ in asked]
     assert all(given[1:] == (3, 200, [7], 1) for _, given in asked)
-    monkeypatch.setattr(capacity, "run_trials", lambda *_, loads: SimpleNamespace(o5=[0.0]))
-    with pytest.raises(InvalidInputError, match="learn one pair"):
-        bracket_capacity(protocol, 3, 200, 7, 1, start=start)
+    for o5, sentence in ((0.0, "learn one pair"), (1.0, "do not learn 4 pairs each")):
+        always = SimpleNamespace(o5=[o5])
+        monkeypatch.setattr(capacity_sweep, "run_trials", lambda *_, loads, one=always: one)
+        with pytest.raises(InvalidInputError, match=sentence):
+            bracket_capacity(protocol, 3, 200, 7, 1, start=start)
     with pytest.raises(InvalidInputError, match="resolution must be a positive number"):
         bracket_capacity(protocol, 3, 200, 7, 1, start=start, resolution=0)
 
