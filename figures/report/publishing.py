@@ -130,8 +130,8 @@ epochs have two, and the online readout, which does without the probe, is that o
 
 _TUNED = f"""\
 At the rates of the paper's tables perceptrons lose accuracy as they become wider, so that the
-claims above compare with a baseline that is not tuned. At {TUNED_RATE:g}, one seed each, test accuracy
-of ours minus the perceptron is:
+claims above compare with a baseline that is not tuned. At {TUNED_RATE:g}, one seed each, test
+accuracy of ours minus the perceptron is:
 """
 
 
