@@ -175,6 +175,12 @@ class _Flat(Keyed):
         return {"kind": self.kind, **values}
 
 
+class _WithoutData(_Flat):
+    """A run that reads no data set."""
+
+    dataset: ClassVar[str] = ""
+
+
 @dataclass(frozen=True)
 class Network(_OfPlan):
     """A network that learns.
@@ -554,7 +560,7 @@ class Classes(_OnSamples):
 
 
 @dataclass(frozen=True)
-class Search(_Flat):
+class Search(_WithoutData):
     """Networks without input that an algorithm brings to a fixed point, one layer."""
 
     method: str
@@ -566,8 +572,6 @@ class Search(_Flat):
     epochs: tuple[int, ...] = (0,)
 
     kind: ClassVar[str] = "search"
-    #: No data set.
-    dataset: ClassVar[str] = ""
 
     @property
     def title(self) -> str:
@@ -601,7 +605,7 @@ class Search(_Flat):
 
 
 @dataclass(frozen=True)
-class Cluster(_Flat):
+class Cluster(_WithoutData):
     """Fixed points of networks of one layer, and whether single flips join them.
 
     In every network two fixed points that the dynamics reaches from random starts are taken, and a
@@ -619,8 +623,6 @@ class Cluster(_Flat):
     epochs: tuple[int, ...] = (0,)
 
     kind: ClassVar[str] = "cluster"
-    #: No data set.
-    dataset: ClassVar[str] = ""
 
     @property
     def title(self) -> str:
@@ -667,7 +669,7 @@ class Cluster(_Flat):
 
 
 @dataclass(frozen=True)
-class Walks(_Flat):
+class Walks(_WithoutData):
     """Walks of single flips between fixed points that only come nearer, in networks of one layer.
 
     The pairs are those of :class:`Cluster`; of each, some walks in random order.
@@ -682,8 +684,6 @@ class Walks(_Flat):
     epochs: tuple[int, ...] = (0,)
 
     kind: ClassVar[str] = "walks"
-    #: No data set.
-    dataset: ClassVar[str] = ""
 
     @property
     def title(self) -> str:
@@ -734,7 +734,7 @@ def _pairs(
 
 
 @dataclass(frozen=True)
-class Association(_Flat):
+class Association(_WithoutData):
     """One trial of hetero-association: a chain learns random pairs, P uniform between loads."""
 
     protocol: str
@@ -746,8 +746,6 @@ class Association(_Flat):
     epochs: tuple[int, ...] = (0,)
 
     kind: ClassVar[str] = "association"
-    #: No data set.
-    dataset: ClassVar[str] = ""
 
     @property
     def title(self) -> str:
@@ -786,7 +784,7 @@ class Association(_Flat):
 
 
 @dataclass(frozen=True)
-class Capacity(_Flat):
+class Capacity(_WithoutData):
     """P_max of one chain that learns random pairs, enclosed by trials from a load on."""
 
     protocol: str
@@ -799,8 +797,6 @@ class Capacity(_Flat):
     epochs: tuple[int, ...] = (0,)
 
     kind: ClassVar[str] = "capacity"
-    #: No data set.
-    dataset: ClassVar[str] = ""
 
     @property
     def title(self) -> str:
