@@ -183,8 +183,8 @@ def _comparable() -> tuple[Claim, ...]:
             absent=_ABSENT.get(name, ""),
             note=(
                 "Ours learns for 20 epochs and its probe for 20 more, the perceptron for 20; the "
-                "paper may mean 10 and 10. At the rate of the tables the perceptron loses accuracy "
-                "as it becomes wider; the page 'how to reproduce' has others, at 0.001."
+                "paper may mean 10 and 10. Wide perceptrons are less accurate at the rates of the "
+                "tables; the page 'how to reproduce' has others, at 0.001."
             ),
             why="The paper prints no accuracies to compare with.",
             headline=n == sizes[0] and name != "tiny_imagenet",

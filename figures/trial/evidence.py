@@ -250,10 +250,8 @@ def _overlaps(stored: Stored) -> xr.Dataset | None:
             for row in designs.ROWS
         }
         dims = ("jd", "lambda_x", "lambda_y", "epoch")
-        # The spread of networks depends on all three couplings before they are trained, and on
-        # lambda_x after. (Until three networks at J_D = 0.5 and lambda_x = 2 had a deviation of
-        # 0.017 in accuracy, six at 5 one of 0.003, trained ones were pooled at each J_D.)
-        table = Table(dims, cells, epoch, lambda cell: cell if cell[3] == 0 else cell[:2])
+        # The spread of networks depends on all three couplings before they are trained.
+        table = Table(dims, cells, epoch, lambda cell: cell if cell[3] == 0 else cell[0])
         rows = [
             table.number(stored, f"qdyn_{one}", _phase("q_dyn", one), step=2 / designs.OVERLAP_N)
             for one in _LEVELS
@@ -591,12 +589,12 @@ def _unreachable(stored: Stored) -> xr.Dataset | None:
 
 
 def _clusters(stored: Stored) -> xr.Dataset | None:
-    """Return the share of pairs that are joined, of walks that end, and typical neighbours."""
+    """Return the share of pairs that are joined, of walks that stop, and typical neighbours."""
     n, jd, _, typical_n = designs.CLUSTER
     rows = [stored.metrics(designs.cluster(seed), 0) for seed in designs.SHARE_SEEDS[20]]
     there = [row for row in rows if row is not None]
     pairs = [pair for row in there for pair in row["pairs"] if pair["pair"]]
-    parts = [_dead_ends(stored)]
+    parts = [_tips(stored)]
     if len(pairs) >= LEAST_FREEDOM:
         joined = np.array([row["joined"] for row in pairs], dtype=float)
         typical = np.array([count for row in there for count in row["typical"]], dtype=float)
@@ -612,17 +610,26 @@ def _clusters(stored: Stored) -> xr.Dataset | None:
     return _merged(parts, n=n, jd=jd, typical_n=typical_n)
 
 
-def _dead_ends(stored: Stored) -> xr.Dataset | None:
-    """Return the share of walks between two fixed points that end before the second."""
+def _tips(stored: Stored) -> xr.Dataset | None:
+    """Return the share of walks between two fixed points that stop before the second, and at tips.
+
+    At a tip nothing leads on to another fixed point but the way back.
+    """
     rows = [stored.metrics(designs.walks(seed), 0) for seed in designs.SHARE_SEEDS[20]]
     pairs = [pair for row in rows if row is not None for pair in row["pairs"] if pair["pair"]]
     if len(pairs) < LEAST_FREEDOM:
         return None
-    shares = np.array([np.mean(np.array(pair["left"]) > 0) for pair in pairs])
-    # Walks of one pair are not independent: if all end, as many pairs as there are have done so.
-    error = max(float(standard_error(shares)), share_error(shares > 0))
-    data = {"dead_ends": shares.mean(), "dead_ends_error": error}
-    return xr.Dataset(data, {"walks": sum(len(pair["left"]) for pair in pairs)})
+    walks = [pair["walks"] for pair in pairs]
+    stops = np.array([np.mean([one["distance"] > 0 for one in own]) for own in walks])
+    tips = np.array(
+        [np.mean([one["distance"] > 0 and one["onward"] == 0 for one in own]) for own in walks]
+    )
+    data: dict[str, float] = {}
+    for name, shares in (("stops", stops), ("tips", tips)):
+        # Walks of one pair are not independent: if all do alike, so do as many as there are pairs.
+        error = max(float(standard_error(shares)), share_error(shares > 0))
+        data |= {name: float(shares.mean()), f"{name}_error": error}
+    return xr.Dataset(data, {"walks": sum(map(len, walks))})
 
 
 def _associations(stored: Stored) -> xr.Dataset | None:
@@ -635,23 +642,34 @@ def _associations(stored: Stored) -> xr.Dataset | None:
 
 
 def _capacities(stored: Stored) -> xr.Dataset | None:
-    """Return P_max by depth and width, means over networks, with the lines through them."""
-    from rmsim.studies.capacity_sweep import with_slopes
+    """Return P_max by depth and width, what half of the trials learn, with lines through them.
+
+    Networks that share a depth and a width are taken as one: targets are drawn anew for every
+    trial, so that what one network learns twice at the same P differs as much as two networks do.
+    """
+    from rmsim.studies.capacity_sweep import half_learnt, with_slopes
 
     seeds = [seed for stage in designs.ASSOCIATION_SEEDS for seed in stage]
-    cells = {
-        ("reconstruction", layers, n): [designs.capacity(layers, n, seed) for seed in seeds]
-        for layers in designs.STARTS
-        for n in designs.ASSOCIATION_N
-    }
-    # Networks of one width differ alike at all depths, and by less at larger ones.
-    table = Table(("protocol", "layers", "n"), cells, 0, lambda cell: cell[2])
-    step = cells["reconstruction", 2, designs.ASSOCIATION_N[0]][0].resolution
-    load = table.number(stored, "load", lambda row: (row["load"], 0.0), step=step)
-    if load is None:
+    depths, sizes = list(designs.STARTS), list(designs.ASSOCIATION_N)
+    value, error = (np.full((1, len(depths), len(sizes)), np.nan) for _ in range(2))
+    trials = np.zeros(value.shape, dtype=int)
+    for a, b in np.ndindex(*value.shape[1:]):
+        runs = [designs.capacity(depths[a], sizes[b], seed) for seed in seeds]
+        rows = [row for run in runs if (row := stored.metrics(run, 0)) is not None]
+        if rows:
+            patterns = np.array([one for row in rows for one in row["patterns"]])
+            learnt = np.array([one for row in rows for one in row["o5"]]) >= designs.LEARNT
+            trials[0, a, b] = len(patterns)
+            load = half_learnt(patterns / sizes[b], learnt)
+            value[0, a, b], error[0, a, b] = sizes[b] * load[0], sizes[b] * load[1]
+    if not trials.any():
         return None
-    data = xr.Dataset({f"p_max{end}": load[f"load{end}"] * load["n"] for end in ("", "_error")})
-    return with_slopes(data.assign_coords(trials=load["load_networks"]))
+    dims = ("protocol", "layers", "n")
+    data = xr.Dataset(
+        {"p_max": (dims, value), "p_max_error": (dims, error)},
+        {"protocol": ["reconstruction"], "layers": depths, "n": sizes, "trials": (dims, trials)},
+    )
+    return with_slopes(data)
 
 
 def _printed_trials(stored: Stored) -> xr.Dataset | None:

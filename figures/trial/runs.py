@@ -705,9 +705,9 @@ class Walks(_WithoutData):
                 rows.append({"pair": False})
                 continue
             matrix, (start, end, *_) = pair
-            left = [walk_towards(matrix, start, end, core, seed=k) for k in range(self.walks)]
+            ends = [walk_towards(matrix, start, end, core, seed=k) for k in range(self.walks)]
             distance = int((start != end).sum())
-            rows.append({"pair": True, "distance": distance, "left": left})
+            rows.append({"pair": True, "distance": distance, "walks": [asdict(w) for w in ends]})
         progress(0)
         return {0: {"pairs": rows}}
 

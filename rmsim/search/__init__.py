@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from rmsim.search.likelihood import Rate, log_likelihood, optimise
     from rmsim.search.methods import METHODS, Method, find_fixed_point
     from rmsim.search.neighbours import Neighbours, count_neighbours, neighbours_at
-    from rmsim.search.paths import FlipPath, count_joined, flip_path, walk_towards
+    from rmsim.search.paths import FlipPath, Walk, count_joined, flip_path, walk_towards
     from rmsim.search.planted import Planted, pair_flips, plant, single_flips
     from rmsim.search.reinforced import Schedule, reinforce
     from rmsim.search.sign_search import SearchOptions
@@ -37,7 +37,7 @@ else:
             ],
             ".methods": ["METHODS", "Method", "find_fixed_point"],
             ".neighbours": ["Neighbours", "count_neighbours", "neighbours_at"],
-            ".paths": ["FlipPath", "count_joined", "flip_path", "walk_towards"],
+            ".paths": ["FlipPath", "Walk", "count_joined", "flip_path", "walk_towards"],
             ".planted": ["Planted", "pair_flips", "plant", "single_flips"],
             ".reinforced": ["Schedule", "reinforce"],
             ".sign_search": ["SearchOptions"],
@@ -57,6 +57,7 @@ __all__ = [
     "Rate",
     "Schedule",
     "SearchOptions",
+    "Walk",
     "belief_propagation",
     "count_joined",
     "count_neighbours",

@@ -17,7 +17,8 @@ is found is a proof, whatever its length; that none was found within so many sta
 unless every state that can be reached was seen (:attr:`FlipPath.exhausted`).
 
 A walk that only comes nearer to its end (:func:`walk_towards`) arrives if all states between are
-fixed points; where paths branch, and some branches end, it may not.
+fixed points. Where it stops, the cluster is not convex; where nothing leads on but the way back, it
+has a tip.
 """
 
 from __future__ import annotations
@@ -177,14 +178,39 @@ def count_joined(
     return tuple(counts)
 
 
+@dataclass(frozen=True)
+class Walk:
+    """Where a walk between two fixed points ends.
+
+    Parameters
+    ----------
+    distance : int
+        From the second fixed point; 0 if the walk arrives.
+    steps : int
+        Flips that it made.
+    onward : int
+        Single flips of its last state to fixed points that undo none of these: away from the
+        second fixed point, as nothing leads nearer.
+    """
+
+    distance: int
+    steps: int
+    onward: int
+
+    @property
+    def tip(self) -> bool:
+        """Whether nothing leads on from where it ends but the way back."""
+        return self.distance > 0 and self.onward == 0
+
+
 def walk_towards(
     J: ArrayLike, start: ArrayLike, end: ArrayLike, network: Network, *, seed: int = 0
-) -> int:
-    """Walk from one fixed point towards another, and return at which distance from it this ends.
+) -> Walk:
+    """Walk from one fixed point towards another, and return where this ends.
 
     Every flip is drawn from those that come nearer to `end` and give a fixed point. Where there is
-    none the walk is at a dead end; it arrives, at distance 0, in whatever order it flips if all
-    states between the two are fixed points.
+    none the walk ends; it arrives, in whatever order it flips, if all states between the two are
+    fixed points.
 
     Parameters
     ----------
@@ -200,7 +226,7 @@ def walk_towards(
     >>> J = rs.draw(network, seed=0, samples=range(1)).to_dense()[0]
     >>> ends = rs.relax(network, samples=1, starts=20, seed=0)
     >>> start, end, *_ = ends.state[0, ends.solved[0]]
-    >>> walk_towards(J, start, end, network) > 0  # although a path joins them
+    >>> walk_towards(J, start, end, network).distance > 0  # although a path joins them
     True
     """
     draw = np.random.default_rng(checked_seed(seed))
@@ -212,7 +238,7 @@ def walk_towards(
         allowed = _allowed(fields, flipped, change, network.jd, tolerance)
         nearer = np.flatnonzero(allowed & left)
         if not nearer.size:
-            return int(left.sum())
+            return Walk(int(left.sum()), int(flipped.sum()), int((allowed & ~flipped).sum()))
         neuron = draw.choice(nearer)
         fields = fields - change[neuron]
         flipped[neuron] = True

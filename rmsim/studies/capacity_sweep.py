@@ -6,7 +6,8 @@ all trials; P_max is where it falls below :math:`1-\varepsilon`. The error is th
 over trials. The slope is that of a straight line through P_max(N), weighted by these errors.
 
 P_max of one network is enclosed by bisection (:func:`bracket_capacity`), which takes five trials or
-so; its error is the spread of networks.
+so; the P that half of the trials learn follows from all trials of some networks
+(:func:`half_learnt`).
 """
 
 from __future__ import annotations
@@ -471,7 +472,9 @@ def bracket_capacity(
         As for :func:`run_trials`.
     start, step, resolution : float
         Load P/N of the first trial, steps until P_max is enclosed, and how far apart the two ends
-        are in the end, in units of N. Where the search starts matters to its time alone.
+        are in the end, in units of N. Near P_max learning is a matter of luck, since targets are
+        drawn anew for every P: at N = 200 brackets from other loads are up to 0.1 N away. So read
+        all its trials by :func:`half_learnt`, with those of other networks.
     epsilon : float
         By how much the overlap of all but one pair in twenty may fall short of 1.
 
@@ -514,6 +517,49 @@ def bracket_capacity(
         middle = (learnt + failed) // 2
         learnt, failed = (middle, failed) if learns(middle) else (learnt, middle)
     return CapacityBracket(learnt, failed, tuple(tried), tuple(tried.values()))
+
+
+#: Widths of the curve of success that are thought possible, in units of N, and points of the grid.
+_WIDTHS, _CENTRES, _AROUND = (0.002, 0.1), 801, 0.2
+
+
+def half_learnt(load: ArrayLike, learnt: ArrayLike) -> tuple[float, float]:
+    r"""Return the load P/N that half of the trials learn, with its error.
+
+    Mean and deviation of c over its posterior for independent trials with
+
+    .. math:: \mathrm{Prob}(\text{learnt}) = \frac{1}{1 + e^{(P/N - c)/w}},
+
+    c uniform within 0.2 of the loads, log w uniform from 0.002 to 0.1. How the loads were chosen
+    does not matter, as long as each followed from the results before: it is no part of the
+    likelihood of c.
+
+    Parameters
+    ----------
+    load, learnt : array_like
+        P/N of every trial, and whether it was learnt; some must have been, others not.
+
+    Examples
+    --------
+    >>> value, error = half_learnt([0.4, 0.46, 0.43, 0.42], [True, False, False, True])
+    >>> 0.42 < value < 0.45, 0.005 < error < 0.05
+    (True, True)
+    """
+    x, hits = np.asarray(load, dtype=float), np.asarray(learnt, dtype=bool)
+    if x.ndim != 1 or x.shape != hits.shape or not np.isfinite(x).all():
+        raise InvalidInputError("load", load, f"{hits.size} finite numbers, one for each trial")
+    if hits.all() or not hits.any():
+        raise InvalidInputError("learnt", learnt, "trials of which some were learnt, others not")
+    low, high = _WIDTHS
+    widths = np.geomspace(low, high, 60)[:, None, None]
+    centres = np.linspace(x.min() - _AROUND, x.max() + _AROUND, _CENTRES)
+    z = (x - centres[:, None]) / widths
+    # log of 1/(1 + e^z) and of 1/(1 + e^-z), without overflow
+    logs = -np.logaddexp(0, np.where(hits, z, -z)).sum(axis=-1)
+    weights = np.exp(logs - logs.max()).sum(axis=0)
+    weights /= weights.sum()
+    value = float(weights @ centres)
+    return value, math.sqrt(float(weights @ (centres - value) ** 2))
 
 
 @dataclass(frozen=True)

@@ -185,16 +185,19 @@ def test_what_moves_the_difference_is_read_off_changed_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("left", "verdict"), [([7, 3], Verdict.AGREES), ([0, 0], Verdict.UNRESOLVED)]
+    ("onward", "verdict"),
+    [([0, 0], Verdict.AGREES), ([3, 0], Verdict.AGREES), ([3, 1], Verdict.UNRESOLVED)],
 )
-def test_branches_are_dead_ends_of_walks(left: list[int], verdict: Verdict) -> None:
-    pairs = [{"pair": True, "distance": 9, "left": left}] * 20 + [{"pair": False}]
+def test_branches_are_tips_at_which_walks_stop(onward: list[int], verdict: Verdict) -> None:
+    ends = [{"distance": 7, "steps": 2, "onward": count} for count in onward]
+    pairs = [{"pair": True, "distance": 9, "walks": ends}] * 20 + [{"pair": False}]
     rows: list[tuple[Run, dict[int, Any]]] = [(designs.walks(0), {0: {"pairs": pairs}})]
     claim = next(one for one in CLAIMS if one.key == "branching cluster")
     judged = judge(claim, stored_metrics(rows).data["clusters"])
     assert judged.verdict is verdict
     assert judged.ours is not None
     assert judged.ours.at == "40 walks"
+    assert judged.ours.value == pytest.approx(np.mean([count == 0 for count in onward]))
 
 
 def test_walks_are_between_the_pairs_of_the_clusters() -> None:
@@ -203,8 +206,9 @@ def test_walks_are_between_the_pairs_of_the_clusters() -> None:
     assert [row["pair"] for row in walked] == [row["pair"] for row in joined]
     pairs = [row for row in walked if row["pair"]]
     assert [row["distance"] for row in pairs] == [r["distance"] for r in joined if r["pair"]]
-    assert all(0 <= left <= row["distance"] for row in pairs for left in row["left"])
-    assert all(len(row["left"]) == 4 for row in pairs)
+    for row in pairs:
+        assert len(row["walks"]) == 4
+        assert all(one["steps"] + one["distance"] == row["distance"] for one in row["walks"])
 
 
 @pytest.mark.parametrize(("gain", "verdict"), [(0.0, Verdict.AGREES), (0.03, Verdict.DIFFERS)])
@@ -387,14 +391,16 @@ def test_capacities_and_their_slopes_are_read_off_stored_runs() -> None:
         for n in designs.ASSOCIATION_N:
             for seed in designs.ASSOCIATION_SEEDS[0]:
                 load = (0.1 * layers + 20 / n) * (0.99 + 0.01 * seed)
-                rows.append((designs.capacity(layers, n, seed), {0: {"load": load}}))
+                tried = [round(n * load * factor, 3) for factor in (0.9, 0.98, 1.02, 1.1)]
+                row = {"patterns": tried, "o5": [0.99, 0.96, 0.94, 0.7]}
+                rows.append((designs.capacity(layers, n, seed), {0: row}))
     rows.append((designs.printed_association(2, 400, 0), {0: {"patterns": 9, "o5": 0.3}}))
     data = stored_metrics(rows).data["capacity"]
     by_key = {claim.key: claim for claim in CLAIMS}
     gain = judge(by_key["capacity reconstruction 5-3"], data).ours
     assert gain is not None
-    assert gain.value == pytest.approx(0.2, abs=1e-6)
-    assert 0.005 < gain.error < 0.03
+    assert gain.value == pytest.approx(0.2, abs=0.005)
+    assert 0.005 < gain.error < 0.05
     printed = judge(by_key["capacity printed"], data)
     assert printed.ours is not None
     assert printed.ours.value == pytest.approx(0.3)
@@ -402,7 +408,7 @@ def test_capacities_and_their_slopes_are_read_off_stored_runs() -> None:
     assert printed.verdict is Verdict.DIFFERS
     bend = judge(by_key["capacity linear 7"], data).ours
     assert bend is not None
-    assert bend.value == pytest.approx(0, abs=1e-6)
+    assert bend.value == pytest.approx(0, abs=0.005)
 
 
 def test_half_points_and_growth_are_read_off_stored_searches() -> None:

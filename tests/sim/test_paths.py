@@ -51,25 +51,28 @@ def test_a_walk_ends_where_no_flip_comes_nearer() -> None:
     known, start = {tuple(point) for point in points.tolist()}, points[0]
     arrived = 0
     for end in points[1:]:
-        # All states that flips which come nearer reach, and the distances of those without one.
+        # All states that flips which come nearer reach; where there is none: distance and ways on.
         reached, ends = {tuple(start.tolist())}, set()
         waiting = list(reached)
         while waiting:
             state = waiting.pop()
-            nearer = [
-                (*state[:k], -state[k], *state[k + 1 :])
-                for k in range(12)
-                if state[k] != end[k] and (*state[:k], -state[k], *state[k + 1 :]) in known
-            ]
+            near = [(*state[:k], -state[k], *state[k + 1 :]) for k in range(12)]
+            nearer = [one for k, one in enumerate(near) if state[k] != end[k] and one in known]
             if not nearer:
-                ends.add(int((np.array(state) != end).sum()))
+                on = sum(one in known and state[k] == start[k] for k, one in enumerate(near))
+                ends.add((int((np.array(state) != end).sum()), on))
             waiting += set(nearer) - reached
             reached |= set(nearer)
-        seen = {walk_towards(J, start, end, network, seed=seed) for seed in range(40)}
-        assert seen <= ends
+        walks = [walk_towards(J, start, end, network, seed=seed) for seed in range(40)]
+        assert {(walk.distance, walk.onward) for walk in walks} <= ends
+        assert all(walk.steps + walk.distance == (start != end).sum() for walk in walks)
+        tips = {walk.tip for walk in walks}
+        assert tips <= {distance > 0 and on == 0 for distance, on in ends}
+        seen = {walk.distance for walk in walks}
         assert (0 in seen) <= flip_path(J, start, end, network).joined
-        arrived += ends == {0}
-        assert ends != {0} or seen == {0}
+        only = {distance for distance, _ in ends} == {0}
+        arrived += only
+        assert not only or seen == {0}
     assert arrived  # neighbours at least
     flips = np.where(np.eye(12) > 0, -1, 1)
     other = next(state for state in start * flips if tuple(state.tolist()) not in known)

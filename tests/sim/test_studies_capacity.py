@@ -33,6 +33,7 @@ from rmsim.studies.capacity_sweep import (
     analyse,
     bracket_capacity,
     gather,
+    half_learnt,
     monotone_fit,
     overlaps_by_layer,
     p_max,
@@ -171,14 +172,18 @@ def test_tables_learn_and_recall_as_products_in_double_precision(
     assert min(margins) > 2e-6, min(margins)  # so that rounding decides nothing
 
 
+@pytest.mark.parametrize(("n", "pairs", "scale"), [(75, 40, 1.0), (200, 100, 30.0)])
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_products_of_every_other_state_change_no_bit(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    name: str, n: int, pairs: int, scale: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Weights and recalled states, whether rounding might decide nowhere, somewhere, everywhere."""
+    """Weights and recalled states, whether rounding might decide nowhere, somewhere, everywhere.
+
+    Of couplings 30 times as large it does decide in places, if nothing is summed again.
+    """
     protocol = protocol_named(name).with_settings(p=1.0)
-    layers, n, pairs = 5, 75, 40
-    j = _couplings(layers, n, protocol.couplings.jd).float()
+    layers = 5
+    j = scale * _couplings(layers, n, protocol.couplings.jd).float()
     x, y = _spins(pairs, n, seed=2).float(), _spins(pairs, n, seed=3).float()
     results = []
     for deep, near in ((layers + 1, 0.0), (layers, 2.0**-13), (layers, 0.1), (layers, 1e9)):
@@ -296,6 +301,46 @@ def test_a_capacity_is_enclosed_from_any_start(
             bracket_capacity(protocol, 3, 200, 7, 1, start=start)
     with pytest.raises(InvalidInputError, match="resolution must be a positive number"):
         bracket_capacity(protocol, 3, 200, 7, 1, start=start, resolution=0)
+
+
+def _bracket(
+    load: float, centre: float, trials: list[tuple[float, bool]], draw: np.random.Generator
+) -> None:
+    """Enclose a load from one start on, by trials that succeed by luck."""
+
+    def learns(at: float) -> bool:
+        hit = bool(draw.random() < 1 / (1 + math.exp((at - centre) / 0.02)))
+        trials.append((at, hit))
+        return hit
+
+    ends: dict[bool, float] = {}
+    while len(ends) < 2:
+        hit = learns(load)
+        ends[hit] = load
+        load += 0.06 if hit else -0.06
+    while ends[False] - ends[True] > 0.015:
+        middle = (ends[False] + ends[True]) / 2
+        ends[learns(middle)] = middle
+
+
+@pytest.mark.parametrize("start", [0.42, 0.58])
+def test_what_half_of_the_trials_learn_has_an_honest_error(start: float) -> None:
+    """Brackets of three networks from one side, success by luck within 0.02 N and networks 0.01."""
+    draw = np.random.default_rng(1)
+    deviations = []
+    for _ in range(60):
+        trials: list[tuple[float, bool]] = []
+        for _ in range(3):
+            _bracket(start, 0.5 + 0.01 * draw.normal(), trials, draw)
+        loads, learnt = zip(*trials, strict=True)
+        value, error = half_learnt(loads, learnt)
+        deviations.append((value - 0.5) / error)
+    assert abs(np.mean(deviations)) < 0.5
+    assert 0.4 < np.std(deviations) < 1.4
+    with pytest.raises(InvalidInputError, match="some were learnt, others not"):
+        half_learnt([0.5, 0.6], [True, True])
+    with pytest.raises(InvalidInputError, match="2 finite numbers"):
+        half_learnt([0.5], [True, False])
 
 
 def test_spline_is_that_of_scipy() -> None:
