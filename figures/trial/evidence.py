@@ -185,7 +185,9 @@ def _against_tuned(name: str) -> dict[str, Minus]:
     """Return ours minus the perceptron at the tuned rate, by width."""
     sizes = {n: {"dataset": name, "n": n} for n in designs.WIDTHS}
     return {
-        f"tuned, N = {n}": Minus(At("accuracy", where), At("tuned_mlp_accuracy", where))
+        f"rate {designs.TUNED_RATE:g}, N = {n}": Minus(
+            At("accuracy", where), At("tuned_mlp_accuracy", where)
+        )
         for n, where in sizes.items()
     }
 

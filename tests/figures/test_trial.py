@@ -178,7 +178,7 @@ def test_what_moves_the_difference_is_read_off_changed_runs() -> None:
         "mnist: readout by the perceptron rule, online": -0.05,
         "mnist: batches of 8": 0.005,
         "mnist: perceptron at the rate 0.01": 0.03,
-        "mnist: tuned, N = 2000": -0.02,
+        "mnist: rate 0.001, N = 2000": -0.02,
     }
     drawn = stored.data["performance_benchmarks"]["tuned_mlp_accuracy"]
     assert float(drawn.sel(dataset="mnist", n=2000)) == pytest.approx(0.95)
