@@ -148,7 +148,7 @@ FIGURE = Figure(
         "loads P/N are drawn from a range of each depth, not from [1/2, 1] as in the "
         "paper. Stored runs (figures/data/trained), of wider networks, are drawn instead where "
         "they give more points: P_max is then what half of the trials learn, by bisection on one "
-        "network or more, with the deviation of its posterior. The data hold the protocol as printed too. "
+        "network or more, with the deviation of its posterior. The data hold the printed protocol too. "
         "(b) Overlap with the target in each layer, over the trials nearest to P_max, or of three "
         "stored networks at P = 0.8 N: median with its standard error, and 5-95 % of the "
         "patterns (band)."
