@@ -40,8 +40,13 @@ import xarray as xr
 from matplotlib.figure import Figure as Picture
 from numpy.typing import NDArray
 
-from rmtheory.base.errors import InvalidInputError, NotConvergedError, RMError, UnreadableDataError
-from rmtheory.base.wording import counted
+from rmtheory.base.errors import (
+    InvalidInputError,
+    NotConvergedError,
+    RMError,
+    UnreadableDataError,
+    counted,
+)
 from rmtheory.runtime import netcdf, provenance
 from rmtheory.runtime.files import replacing, write_text
 from rmtheory.runtime.progress import Progress, silent

@@ -18,7 +18,7 @@ from figures.engine.figure import Context, Figure, Parameters, Scale, swept
 from figures.engine.plotting import DOUBLE, label_axes, panels
 from figures.paper.trained_networks import ALL, TINY_DATA, training
 from rmsim.learning.presets import MEASURED_AT
-from rmtheory.base.wording import counted
+from rmtheory.base.errors import counted
 
 SEED = 5
 STAGES = ("before", "after")

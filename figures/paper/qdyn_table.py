@@ -21,7 +21,7 @@ from figures.paper.trained_networks import (
     trial_data,
 )
 from rmsim.learning.presets import MEASURED_AT
-from rmtheory.base.wording import counted
+from rmtheory.base.errors import counted
 
 _SEED = 3
 

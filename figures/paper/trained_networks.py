@@ -14,7 +14,7 @@ import numpy as np
 
 from figures.engine.figure import Context, Parameters, Scale, swept
 from rmsim.learning.presets import MEASURED_AT
-from rmtheory.base.wording import counted
+from rmtheory.base.errors import counted
 
 if TYPE_CHECKING:
     import xarray as xr

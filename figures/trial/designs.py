@@ -1,67 +1,33 @@
 """Which runs decide which claims: everything about them that is fixed before they start.
 
-A :class:`Question` is a set of claims with the runs that decide them, in stages: the runs of a
-stage start only if the claims are not all decided by the stages before it. Seeds, epochs at which
-networks are measured and the last stage are fixed here; a claim is confirmed or refuted at three
-standard errors (:data:`figures.claims.SIGNIFICANCE`), and one that is open after the last stage
-stays open.
+A question (:class:`figures.trial.runs.Question`) is a set of claims with the runs that decide them,
+in stages: the runs of a stage start only if the claims are not all decided by the stages before it.
+Seeds, epochs at which networks are measured and the last stage are fixed here; a claim is confirmed
+or refuted at three standard errors (:data:`figures.claims.SIGNIFICANCE`), and one that is open
+after the last stage stays open.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from figures.claims.claim import claim_id
+from figures.trial import without_data
 from figures.trial.runs import (
-    Association,
-    Capacity,
     Classes,
-    Cluster,
     Frozen,
     Linear,
     Network,
     Perceptron,
+    Question,
     Run,
-    Search,
-    Walks,
+    question,
 )
 
 if TYPE_CHECKING:
     from rmsim.learning.run_folder import Plan
-
-
-@dataclass(frozen=True)
-class Question:
-    """Claims, and the runs that decide them.
-
-    Parameters
-    ----------
-    name : str
-        For the plan.
-    data : str
-        Data set that the claims read.
-    claims : tuple of str
-        Their ids.
-    stages : tuple of tuples of runs
-        In order.
-    """
-
-    name: str
-    data: str
-    claims: tuple[str, ...]
-    stages: tuple[tuple[Run, ...], ...]
-
-    @property
-    def runs(self) -> tuple[Run, ...]:
-        """All runs, in order."""
-        return tuple(run for stage in self.stages for run in stage)
-
-
-def _question(name: str, data: str, keys: tuple[str, ...], *stages: tuple[Run, ...]) -> Question:
-    return Question(name, data, tuple(map(claim_id, keys)), stages)
 
 
 @lru_cache(maxsize=None, typed=True)  # 0 and 0.0 are two settings: their runs have other keys
@@ -139,14 +105,14 @@ def classes(name: str) -> Classes:
 def _class_counts() -> Question:
     names = ("mnist", "fashion_mnist")
     keys = tuple(f"classes of {name}" for name in names)
-    return _question(
+    return question(
         "classes", "performance_benchmarks", keys, tuple(classes(name) for name in names)
     )
 
 
 def _benchmarks() -> list[Question]:
     return [
-        _question(
+        question(
             f"{name}, N = {n}",
             "performance_benchmarks",
             (f"comparable {name} {n}",),
@@ -160,9 +126,39 @@ def _benchmarks() -> list[Question]:
     ]
 
 
+#: What is changed of ours at N = 1000 to see what moves the central claim: batch, or factors of
+#: the scale of the inputs and of the labels.
+OTHER_OURS: dict[str, dict[str, float]] = {
+    "batches of 8": {"batch": 8},
+    "batches of 32": {"batch": 32},
+    "inputs half as strong": {"lambda_x": 0.5},
+    "inputs twice as strong": {"lambda_x": 2.0},
+    "labels half as strong": {"lambda_y": 0.5},
+    "labels twice as strong": {"lambda_y": 2.0},
+}
+
+
+def varied_network(name: str, change: str, seed: int) -> Network:
+    """Return the network of N = 1000 of a benchmark with a change of :data:`OTHER_OURS`."""
+    table = benchmark_network(name, 1000, seed).plan.parameters.to_dict()
+    settings = {
+        setting: int(value) if setting == "batch" else value * table[setting]
+        for setting, value in OTHER_OURS[change].items()
+    }
+    return replace(benchmark_network(name, 1000, seed, **settings), epochs=(EPOCHS,))
+
+
+def _variants() -> list[Run]:
+    """Return runs that decide no claim, and say what moves the central one, one seed each."""
+    rates = [(1000, eta) for eta in OTHER_RATES] + [(n, TUNED_RATE) for n in WIDTHS[1:]]
+    perceptrons = [benchmark_perceptron(name, n, 0, eta) for n, eta in rates for name in BENCHMARKS]
+    ours = [varied_network(name, change, 0) for change in OTHER_OURS for name in BENCHMARKS]
+    return [*perceptrons, *ours]
+
+
 def _linear() -> Question:
     seeds = [benchmark_perceptron("entangled_mnist", 1000, seed) for seed in SEEDS]
-    return _question(
+    return question(
         "linear classifier",
         "performance_benchmarks",
         ("linear classifier",),
@@ -217,7 +213,7 @@ def _initial_overlaps() -> list[Question]:
             tuple(overlap_network(row, seed, (0,)) for seed in seeds) for seeds in INITIAL_SEEDS
         )
         name = f"q_dyn {text}, initialisation"
-        questions.append(_question(name, "qdyn_table", tuple(keys), *stages))
+        questions.append(question(name, "qdyn_table", tuple(keys), *stages))
     return questions
 
 
@@ -235,7 +231,7 @@ def _overlaps(epoch: int, epochs: tuple[int, ...]) -> list[Question]:
         stages = (
             tuple(overlap_network(row, seed, epochs) for seed in seeds) for seeds in OVERLAP_SEEDS
         )
-        questions.append(_question(f"q_dyn {text}, {epoch}", "qdyn_table", tuple(keys), *stages))
+        questions.append(question(f"q_dyn {text}, {epoch}", "qdyn_table", tuple(keys), *stages))
     return questions
 
 
@@ -246,7 +242,7 @@ def _optimal() -> Question:
         for seeds in OVERLAP_SEEDS
     )
     keys = tuple(f"optimal {part}" for part in ("training", "test"))
-    return _question("best row of the overlaps", "qdyn_table", keys, *stages)
+    return question("best row of the overlaps", "qdyn_table", keys, *stages)
 
 
 # One layer of N neurons that learns Entangled MNIST: all figures measure these networks.
@@ -315,7 +311,7 @@ def _rules() -> list[Question]:
             for seeds in SEED_STAGES
         )
         name = f"symmetric rules, {scheme}"
-        questions.append(_question(name, "symmetric_rules", tuple(keys), *stages))
+        questions.append(question(name, "symmetric_rules", tuple(keys), *stages))
     return questions
 
 
@@ -334,7 +330,7 @@ def _roles() -> list[Question]:
     full = SCHEMES[0]
     parts = ("training", "test")
     questions = [
-        _question(
+        question(
             "schemes, N = 400",
             "self_coupling",
             (
@@ -348,9 +344,9 @@ def _roles() -> list[Question]:
     for n in (1600, 3200):
         keys = tuple(f"approximate scheme, {n}, {part}" for part in parts)
         cells = ((scheme, n, 0.5) for scheme in SCHEMES)
-        questions.append(_question(f"schemes, N = {n}", "self_coupling", keys, *networks(*cells)))
+        questions.append(question(f"schemes, N = {n}", "self_coupling", keys, *networks(*cells)))
     questions.append(
-        _question(
+        question(
             "role of J_D",
             "self_coupling",
             (
@@ -397,7 +393,7 @@ def _features() -> list[Question]:
         )
 
     return [
-        _question(
+        question(
             f"features against {baseline.replace('_', ' ')}",
             "feature_learning",
             tuple(
@@ -445,8 +441,8 @@ def _duality() -> list[Question]:
     first = ("duality without jd", "duality without lam", "duality in jd", "duality in lam")
     sudden = ("sudden in jd", "sudden in lam")
     return [
-        _question("duality, ends", "jd_lambda_duality", first, *stages(ends)),
-        _question("duality, curves", "jd_lambda_duality", sudden, *stages((*ends, *curve))),
+        question("duality, ends", "jd_lambda_duality", first, *stages(ends)),
+        question("duality, curves", "jd_lambda_duality", sudden, *stages((*ends, *curve))),
     ]
 
 
@@ -529,26 +525,26 @@ def _spots() -> list[Question]:
         return [tuple(run(seed) for seed in seeds for run in runs) for seeds in SEED_STAGES]
 
     return [
-        _question(
+        question(
             "W_back learns",
             "spot_checks",
             ("feedback that learns",),
             *stages(spot_network, partial(spot_network, eta_back=ETA_BACK)),
         ),
-        _question(
+        question(
             "J_D = 10 against random features",
             "spot_checks",
             ("strong self-coupling",),
             *stages(partial(spot_network, jd=STRONG), spot_random),
         ),
-        _question(
+        question(
             "readout learnt offline",
             "spot_checks",
             ("offline readout",),
             *stages(offline_network),
         ),
         *(
-            _question(
+            question(
                 name,
                 "spot_checks",
                 (name,),
@@ -558,7 +554,7 @@ def _spots() -> list[Question]:
             )
             for name, skip in (("other topologies", False), ("skip connections", True))
         ),
-        _question(
+        question(
             "settings at other widths",
             "spot_checks",
             ("optimal across widths",),
@@ -574,7 +570,7 @@ def _spots() -> list[Question]:
                 for s in SEEDS
             ),
         ),
-        _question(
+        question(
             "range of lambda_x",
             "spot_checks",
             ("range of lambda_x", "optimal jd depends on lambda_x", "robust lambda_x"),
@@ -625,7 +621,7 @@ def _landscape() -> Question:
         "similarity grows",
         "labels cluster",
     )
-    return _question(
+    return question(
         "landscape",
         "landscape",
         tuple(f"{key} {lam:g}" for lam in LANDSCAPE_LAMBDA_X for key in keys),
@@ -636,217 +632,13 @@ def _landscape() -> Question:
     )
 
 
-# Networks without input.
-
-#: Samples of a stage -> seeds, such that 120 networks or more are there in the end: if all of 111
-#: succeed, the chance of success is above 0.925 at three standard errors.
-SHARE_SEEDS = {10: range(12), 20: range(6), 50: range(4)}
-
-#: N, J_D, samples of a stage.
-UNREACHABLE = (1000, 0.2, 50)
-REACHABLE = (4000, 0.8, 20)
-REINFORCED = (4000, 0.35, 10)
-
-#: Method -> most iterations; reinforced BP with dr = 0.01 ends at r = 0.95.
-ITERATIONS = {"dynamics": 1000, "rbp": 298, "likelihood": 500}
-
-#: Method -> J_D at which success is measured for its 50 % point, and samples of a stage: at the
-#: largest size that is affordable, in the windows of the figure at full scale.
-LARGE_N, LARGE_SAMPLES = 4000, 10
-WINDOWS = {
-    "rbp": (0.15, 0.165, 0.18, 0.195, 0.21),
-    "likelihood": (0.41, 0.43, 0.45, 0.47, 0.49),
-    "dynamics": (0.66, 0.68, 0.70, 0.72, 0.74),
-}
-
-#: Sizes at which iterations of reinforced BP are compared, at the J_D of REINFORCED.
-GROWING = (1000, 2000, 4000)
-
-
-def search(cell: tuple[int, float, int], seed: int, method: str = "dynamics") -> Search:
-    """Return networks that a method is to bring to a fixed point; rBP with dr = 0.01."""
-    n, jd, samples = cell
-    return Search(method, n, jd, samples, ITERATIONS[method], seed)
-
-
-def searches(method: str, seed: int) -> tuple[Search, ...]:
-    """Return the searches along the curve of success of a method, one for each J_D.
-
-    Every J_D has networks of its own, since the fit takes them as independent.
-    """
-    window = WINDOWS[method]
-    return tuple(
-        search((LARGE_N, jd, LARGE_SAMPLES), seed * len(window) + place, method)
-        for place, jd in enumerate(window)
-    )
-
-
-def growing(seed: int) -> tuple[Search, ...]:
-    """Return the searches by reinforced BP at growing N."""
-    cells = ((n, *REINFORCED[1:]) for n in GROWING)
-    return tuple(search(cell, seed, "rbp") for cell in cells)
-
-
-def _searches() -> list[Question]:
-    cells = (
-        ("unreachable at small jd", "searches", UNREACHABLE, "dynamics"),
-        ("success at 0.8", "dynamics_threshold", REACHABLE, "dynamics"),
-        ("rbp at 0.35", "thresholds", REINFORCED, "rbp"),
-    )
-    curves = (
-        ("threshold of rbp", "thresholds", "rbp"),
-        ("threshold of the likelihood", "thresholds", "likelihood"),
-        ("threshold of the dynamics", "dynamics_threshold", "dynamics"),
-    )
-    return [
-        *(
-            _question(
-                key, data, (key,), *((search(cell, seed, method),) for seed in SHARE_SEEDS[cell[2]])
-            )
-            for key, data, cell, method in cells
-        ),
-        *(
-            _question(key, data, (key,), *(searches(method, seed) for seed in SEEDS))
-            for key, data, method in curves
-        ),
-        _question(
-            "iterations of rbp",
-            "thresholds",
-            ("iterations of rbp",),
-            *(growing(seed) for seed in SEEDS),
-        ),
-    ]
-
-
-#: N, J_D, pairs of a stage, and N of typical fixed points: their neighbours, 0.8 on average at
-#: N = 400, become fewer as N e^{-c sqrt N}.
-CLUSTER = (1000, 0.8, 20, 2000)
-
-
-def cluster(seed: int) -> Cluster:
-    """Return fixed points that the dynamics reaches, to be joined by single flips."""
-    return Cluster(*CLUSTER, seed)
-
-
-#: Walks between the two fixed points of a pair.
-WALKS = 10
-
-
-def walks(seed: int) -> Walks:
-    """Return walks of single flips between the same fixed points, which only come nearer."""
-    return Walks(*CLUSTER[:3], WALKS, seed)
-
-
-def _clusters() -> list[Question]:
-    keys, seeds = ("typical fixed points", "connected cluster"), SHARE_SEEDS[20]
-    return [
-        _question("clusters", "clusters", keys, *((cluster(seed),) for seed in seeds)),
-        _question(
-            "branches", "clusters", ("branching cluster",), *((walks(seed),) for seed in seeds)
-        ),
-    ]
-
-
-# Hetero-association.
-
-#: Sizes of the chains, and depth -> load P/N at each from which P_max is searched for. They follow
-#: trials at random loads, eight a cell up to N = 600, whose fits determined one P_max of eleven.
-#: The paper's largest N is 2000, which takes days.
-ASSOCIATION_N = (200, 400, 600, 1000)
-STARTS = {
-    2: (0.42, 0.46, 0.47, 0.49),
-    3: (0.79, 0.85, 0.88, 0.9),
-    5: (0.75, 0.85, 0.92, 0.95),
-    7: (0.75, 0.85, 0.92, 0.95),
-}
-
-#: 1 - epsilon: 5th percentile of the overlaps from which pairs count as learnt.
-LEARNT = 0.95
-
-#: Networks of each size and depth, by stage.
-ASSOCIATION_SEEDS = (range(3), range(3, 6))
-
-#: Depths and sizes at which the protocol as printed is tried, over all loads.
-PRINTED_LAYERS, PRINTED_N, PRINTED_LOADS = (2, 3, 5), (200, 400), (0.02, 1.0)
-PRINTED_SEEDS = range(8)
-
-
-def capacity(layers: int, n: int, seed: int) -> Capacity:
-    """Return the search for the P_max of a chain, by the protocol that we reconstructed."""
-    start = STARTS[layers][ASSOCIATION_N.index(n)]
-    return Capacity("reconstruction", layers, n, start, seed)
-
-
-#: Depth, N and load of the chain whose overlaps are read layer by layer: those of the paper, at a
-#: load that an earlier version of this code learnt at N = 400, where P_max/N still grew with N.
-CHAIN = (7, 2000, 0.8)
-
-#: Networks of it, all in one stage: fewer have no error.
-CHAIN_SEEDS = (0, 1, 2)
-
-
-def chain_association(seed: int) -> Association:
-    """Return a trial whose overlaps are read layer by layer."""
-    layers, n, load = CHAIN
-    return Association("reconstruction", layers, n, (load, load), seed)
-
-
-def printed_association(layers: int, n: int, seed: int) -> Association:
-    """Return a trial by the protocol as printed."""
-    return Association("printed", layers, n, PRINTED_LOADS, seed)
-
-
-def _capacity() -> list[Question]:
-    gains = ("3-2", "5-3", "7-5")
-    return [
-        _question(
-            "capacity",
-            "capacity",
-            (
-                *(f"capacity reconstruction {gain}" for gain in gains),
-                *(f"capacity linear {layers}" for layers in STARTS),
-            ),
-            *(
-                tuple(
-                    capacity(layers, n, k)
-                    for n in ASSOCIATION_N
-                    for layers in STARTS
-                    for k in seeds
-                )
-                for seeds in ASSOCIATION_SEEDS
-            ),
-        ),
-        _question(
-            "overlaps by layer",
-            "capacity",
-            (
-                *(f"overlap of the {layer} layer" for layer in ("first", "last")),
-                "overlap grows",
-                "alignment of the first layer",
-            ),
-            tuple(map(chain_association, CHAIN_SEEDS)),
-        ),
-        _question(
-            "capacity of the printed protocol",
-            "capacity",
-            ("capacity printed",),
-            tuple(
-                printed_association(layers, n, k)
-                for n in PRINTED_N
-                for layers in PRINTED_LAYERS
-                for k in PRINTED_SEEDS
-            ),
-        ),
-    ]
-
-
 def questions() -> list[Question]:
     """Return all questions; those before others of the same value are answered first."""
     return [
         _class_counts(),
         _linear(),
-        *_searches(),
-        *_clusters(),
+        *without_data.searched(),
+        *without_data.clusters(),
         *_benchmarks(),
         *_initial_overlaps(),
         *_overlaps(1, (0, 1)),
@@ -857,9 +649,9 @@ def questions() -> list[Question]:
         *_overlaps(20, (0, 1, 20)),
         _optimal(),
         _landscape(),
-        *_capacity(),
+        *without_data.capacities(),
         *_features(),
-        _question("what moves the difference", "performance_benchmarks", (), tuple(_variants())),
+        question("what moves the difference", "performance_benchmarks", (), tuple(_variants())),
     ]
 
 
@@ -867,33 +659,3 @@ def questions() -> list[Question]:
 def decided_by_runs() -> frozenset[str]:
     """Return the ids of the claims that runs of the trial decide."""
     return frozenset(claim for question in questions() for claim in question.claims)
-
-
-#: What is changed of ours at N = 1000 to see what moves the central claim: batch, or factors of
-#: the scale of the inputs and of the labels.
-OTHER_OURS: dict[str, dict[str, float]] = {
-    "batches of 8": {"batch": 8},
-    "batches of 32": {"batch": 32},
-    "inputs half as strong": {"lambda_x": 0.5},
-    "inputs twice as strong": {"lambda_x": 2.0},
-    "labels half as strong": {"lambda_y": 0.5},
-    "labels twice as strong": {"lambda_y": 2.0},
-}
-
-
-def varied_network(name: str, change: str, seed: int) -> Network:
-    """Return the network of N = 1000 of a benchmark with a change of :data:`OTHER_OURS`."""
-    table = benchmark_network(name, 1000, seed).plan.parameters.to_dict()
-    settings = {
-        setting: int(value) if setting == "batch" else value * table[setting]
-        for setting, value in OTHER_OURS[change].items()
-    }
-    return replace(benchmark_network(name, 1000, seed, **settings), epochs=(EPOCHS,))
-
-
-def _variants() -> list[Run]:
-    """Return runs that decide no claim, and say what moves the central one, one seed each."""
-    rates = [(1000, eta) for eta in OTHER_RATES] + [(n, TUNED_RATE) for n in WIDTHS[1:]]
-    perceptrons = [benchmark_perceptron(name, n, 0, eta) for n, eta in rates for name in BENCHMARKS]
-    ours = [varied_network(name, change, 0) for change in OTHER_OURS for name in BENCHMARKS]
-    return [*perceptrons, *ours]

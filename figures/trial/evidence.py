@@ -17,8 +17,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from figures.claims.claim import At, Claim, Imagewise, Minus, Ours, judge
-from figures.trial import designs
-from figures.trial.runs import Run
+from figures.trial import designs, without_data
+from figures.trial.runs import Question, Run
 from figures.trial.store import unpack
 from figures.trial.tables import (
     LEAST_FREEDOM,
@@ -88,8 +88,8 @@ class Stored(StoredRuns):
         return moved
 
     @cached_property
-    def _questions(self) -> dict[str, list[designs.Question]]:
-        by_claim: dict[str, list[designs.Question]] = {}
+    def _questions(self) -> dict[str, list[Question]]:
+        by_claim: dict[str, list[Question]] = {}
         for question in designs.questions():
             for claim in question.claims:
                 by_claim.setdefault(claim, []).append(question)
@@ -485,20 +485,21 @@ class _Searched:
 
 
 def _every_seed(cell: tuple[int, float, int], method: str) -> list[Run]:
-    return [designs.search(cell, seed, method) for seed in designs.SHARE_SEEDS[cell[2]]]
+    return [without_data.search(cell, seed, method) for seed in without_data.SHARE_SEEDS[cell[2]]]
 
 
 def _curve(method: str) -> dict[float, list[Run]]:
     """Return the searches along the curve of success of a method, by J_D."""
-    stages = [designs.searches(method, seed) for seed in designs.SEEDS]
+    stages = [without_data.searches(method, seed) for seed in without_data.LARGE_SEEDS]
     return {
-        jd: [stage[place] for stage in stages] for place, jd in enumerate(designs.WINDOWS[method])
+        jd: [stage[place] for stage in stages]
+        for place, jd in enumerate(without_data.WINDOWS[method])
     }
 
 
 def _points(stored: Stored, method: str, extra: Sequence[tuple[int, float, int]]) -> xr.Dataset:
     """Return what a method does on (n, jd): along its curve of success and at `extra` cells."""
-    runs = {(designs.LARGE_N, jd): every for jd, every in _curve(method).items()}
+    runs = {(without_data.LARGE_N, jd): every for jd, every in _curve(method).items()}
     runs |= {cell[:2]: _every_seed(cell, method) for cell in extra}
     rows = {
         cell: one.numbers()
@@ -524,7 +525,7 @@ def _half_point(data: xr.Dataset, method: str) -> tuple[list[float], list[float]
     for n in data["n"].values:
         row = data.sel(n=n)
         known = row.isel(jd=np.flatnonzero(row["trials"].values > 0))
-        whole = int(n) == designs.LARGE_N and set(designs.WINDOWS[method]) <= set(
+        whole = int(n) == without_data.LARGE_N and set(without_data.WINDOWS[method]) <= set(
             known["jd"].values.tolist()
         )
         if not whole:
@@ -539,17 +540,17 @@ def _half_point(data: xr.Dataset, method: str) -> tuple[list[float], list[float]
 
 
 def _dynamics(stored: Stored) -> xr.Dataset | None:
-    data = _points(stored, "dynamics", [designs.REACHABLE])
+    data = _points(stored, "dynamics", [without_data.REACHABLE])
     if not data.sizes["n"]:
         return None
     # A number for each cap on the sweeps; there is one.
     caps = {name: data[name].expand_dims("cap", -1) for name in ("threshold", "threshold_error")}
-    return data.assign(caps).assign_coords(cap=[designs.ITERATIONS["dynamics"]])
+    return data.assign(caps).assign_coords(cap=[without_data.ITERATIONS["dynamics"]])
 
 
 def _algorithms(stored: Stored) -> xr.Dataset | None:
     """Return searches in one layer as rows, one for each method and N."""
-    growing = [(n, *designs.REINFORCED[1:]) for n in designs.GROWING]
+    growing = [(n, *without_data.REINFORCED[1:]) for n in without_data.GROWING]
     rows = []
     for name, method, extra in (("rbp .01", "rbp", growing), ("likelihood", "likelihood", [])):
         data = _points(stored, method, extra)
@@ -579,8 +580,8 @@ def _algorithms(stored: Stored) -> xr.Dataset | None:
 
 
 def _unreachable(stored: Stored) -> xr.Dataset | None:
-    n, jd, _ = designs.UNREACHABLE
-    searched = _Searched.of(stored, _every_seed(designs.UNREACHABLE, "dynamics"))
+    n, jd, _ = without_data.UNREACHABLE
+    searched = _Searched.of(stored, _every_seed(without_data.UNREACHABLE, "dynamics"))
     if searched is None:
         return None
     known, dims = searched.numbers(), ("n", "jd")
@@ -592,8 +593,8 @@ def _unreachable(stored: Stored) -> xr.Dataset | None:
 
 def _clusters(stored: Stored) -> xr.Dataset | None:
     """Return the share of pairs that are joined, of walks that stop, and typical neighbours."""
-    n, jd, _, typical_n = designs.CLUSTER
-    rows = [stored.metrics(designs.cluster(seed), 0) for seed in designs.SHARE_SEEDS[20]]
+    n, jd, _, typical_n = without_data.CLUSTER
+    rows = [stored.metrics(without_data.cluster(seed), 0) for seed in without_data.SHARE_SEEDS[20]]
     there = [row for row in rows if row is not None]
     pairs = [pair for row in there for pair in row["pairs"] if pair["pair"]]
     parts = [_tips(stored)]
@@ -617,7 +618,7 @@ def _tips(stored: Stored) -> xr.Dataset | None:
 
     At a tip nothing leads on to another fixed point but the way back.
     """
-    rows = [stored.metrics(designs.walks(seed), 0) for seed in designs.SHARE_SEEDS[20]]
+    rows = [stored.metrics(without_data.walks(seed), 0) for seed in without_data.SHARE_SEEDS[20]]
     pairs = [pair for row in rows if row is not None for pair in row["pairs"] if pair["pair"]]
     if len(pairs) < LEAST_FREEDOM:
         return None
@@ -651,16 +652,16 @@ def _capacities(stored: Stored) -> xr.Dataset | None:
     """
     from rmsim.studies.capacity_sweep import half_learnt, with_slopes
 
-    seeds = [seed for stage in designs.ASSOCIATION_SEEDS for seed in stage]
-    depths, sizes = list(designs.STARTS), list(designs.ASSOCIATION_N)
+    seeds = [seed for stage in without_data.ASSOCIATION_SEEDS for seed in stage]
+    depths, sizes = list(without_data.STARTS), list(without_data.ASSOCIATION_N)
     value, error = (np.full((1, len(depths), len(sizes)), np.nan) for _ in range(2))
     trials = np.zeros(value.shape, dtype=int)
     for a, b in np.ndindex(*value.shape[1:]):
-        runs = [designs.capacity(depths[a], sizes[b], seed) for seed in seeds]
+        runs = [without_data.capacity(depths[a], sizes[b], seed) for seed in seeds]
         rows = [row for run in runs if (row := stored.metrics(run, 0)) is not None]
         if rows:
             patterns = np.array([one for row in rows for one in row["patterns"]])
-            learnt = np.array([one for row in rows for one in row["o5"]]) >= designs.LEARNT
+            learnt = np.array([one for row in rows for one in row["o5"]]) >= without_data.LEARNT
             trials[0, a, b] = len(patterns)
             load = half_learnt(patterns / sizes[b], learnt)
             value[0, a, b], error[0, a, b] = sizes[b] * load[0], sizes[b] * load[1]
@@ -679,10 +680,10 @@ def _printed_trials(stored: Stored) -> xr.Dataset | None:
     from rmsim.studies.capacity_sweep import analyse
 
     runs = [
-        designs.printed_association(layers, n, seed)
-        for layers in designs.PRINTED_LAYERS
-        for n in designs.PRINTED_N
-        for seed in designs.PRINTED_SEEDS
+        without_data.printed_association(layers, n, seed)
+        for layers in without_data.PRINTED_LAYERS
+        for n in without_data.PRINTED_N
+        for seed in without_data.PRINTED_SEEDS
     ]
     rows = [(run, row) for run in runs if (row := stored.metrics(run, 0)) is not None]
     if not rows:
@@ -705,11 +706,13 @@ def _by_layer(stored: Stored) -> xr.Dataset | None:
 
     Whether they have learnt their pairs does not matter here: what they do is what there is.
     """
-    metrics = [stored.metrics(designs.chain_association(seed), 0) for seed in designs.CHAIN_SEEDS]
+    metrics = [
+        stored.metrics(without_data.chain_association(seed), 0) for seed in without_data.CHAIN_SEEDS
+    ]
     rows = [row for row in metrics if row is not None]
     if len(rows) <= LEAST_FREEDOM:
         return None
-    layers, n, _ = designs.CHAIN
+    layers, n, _ = without_data.CHAIN
     patterns = [float(row["patterns"]) for row in rows]
     data = xr.Dataset(
         coords={

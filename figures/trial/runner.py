@@ -13,6 +13,7 @@ samples; the rest follows by the number of batches, of epochs and of those at wh
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 import time
@@ -26,14 +27,13 @@ from figures.claims import DECIDED, claim_named
 from figures.claims.claim import Judged
 from figures.engine.figure import ROOT
 from figures.trial import designs
-from figures.trial.designs import Question
 from figures.trial.evidence import Stored
-from figures.trial.runs import Run, Search, merged, perform
-from figures.trial.store import Result, Store, machine, unpack
+from figures.trial.runs import Question, Run, Search, merged
+from figures.trial.store import Metrics, Result, Store, machine, unpack
 from rmtheory.base import checks
-from rmtheory.base.errors import InvalidInputError, RMError, UnreadableDataError
+from rmtheory.base.errors import InvalidInputError, RMError, UnreadableDataError, counted
 from rmtheory.base.statistics import sample_error
-from rmtheory.base.wording import counted
+from rmtheory.runtime.files import write_text
 from rmtheory.runtime.provenance import parameters_hash
 from rmtheory.runtime.run_store import RunStore
 
@@ -45,6 +45,44 @@ def judged(claim: str, stored: Stored) -> Judged:
     """Return the verdict of the stored runs alone on the claim with this id."""
     known = claim_named(claim)
     return Judged(known, stored.number(known))
+
+
+def perform(run: Run, folder: Path | None = None) -> tuple[str, Metrics, float]:
+    """Execute `run` on its data; return the checksum of these, the metrics and the CPU-seconds.
+
+    What was spent before a run was killed is counted too, if it goes on from there.
+    """
+    began = time.process_time()
+    spent = _spent(folder)
+    data = data_of(run)
+
+    def progress(epoch: int) -> None:
+        if folder is not None:
+            text = json.dumps(spent + time.process_time() - began)
+            write_text(folder / "spent", text)
+
+    metrics = run.execute(data, folder, progress)
+    checksum = data.checksum if run.dataset else ""
+    return checksum, metrics, spent + time.process_time() - began
+
+
+def data_of(run: Run) -> Any:
+    """Return the part of the data set that `run` takes; None if it needs no data."""
+    from rmsim.data.catalogue import load
+
+    if not run.dataset:
+        return None
+    whole = load(run.dataset, download=False)
+    return run.part(whole)
+
+
+def _spent(folder: Path | None) -> float:
+    if folder is None or not (folder / "checkpoint.npz").exists():
+        return 0.0
+    try:
+        return float(json.loads((folder / "spent").read_text()))
+    except (OSError, ValueError):
+        return 0.0
 
 
 @dataclass(frozen=True)

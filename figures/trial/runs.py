@@ -13,10 +13,6 @@ A run is one of
 * :class:`Association`: a chain that learns random pairs;
 * :class:`Capacity`: how many random pairs a chain can learn.
 
-The key of a run is a hash of what is trained, without the epochs at which it is measured: figures
-that measure one network at different epochs share it. The same key and the same kind of machine
-give the same numbers.
-
 At every such epoch the images of the test set that are classified correctly are stored, one bit
 each, so that two runs are compared image by image (McNemar): of the difference of accuracies on the
 same n images the variance is that of :math:`c_i - c'_i \in \{-1, 0, 1\}` over n, and not the sum of
@@ -25,32 +21,35 @@ two binomial ones.
 
 from __future__ import annotations
 
-import json
-import math
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from figures.claims.claim import claim_id
 from figures.trial.store import (
-    VERSION,
     Bits,
+    EpochProgress,
+    Flat,
+    Keyed,
     Metrics,
+    OfPlan,
+    OnSamples,
+    WithoutData,
+    extrapolated,
     initial_state,
     pack,
     resumed,
     save_metrics,
+    silent,
     states_of,
+    timed,
 )
-from rmtheory.base.errors import InvalidInputError, RMError
-from rmtheory.runtime.files import write_text
-from rmtheory.runtime.provenance import parameters_hash
+from rmtheory.base.errors import InvalidInputError
 
 if TYPE_CHECKING:  # torch is needed by runs only, not by those who read their results
     from rmsim.data.dataset import Dataset, Samples
@@ -62,8 +61,8 @@ if TYPE_CHECKING:  # torch is needed by runs only, not by those who read their r
 #: Couplings, or states in rows.
 Matrix = NDArray[Any]
 
-#: Samples of the two pieces that are timed, and epochs of hetero-association of its piece.
-_PIECES, _FEW_EPOCHS = (320, 1600), 3
+#: Epochs of hetero-association that are timed.
+_FEW_EPOCHS = 3
 
 #: What a trial of hetero-association takes on average, as a share of all its epochs at the pace of
 #: the first: .2 to .3 of 86 trials, N = 200 to 600, since most succeed and stop, and later epochs
@@ -76,113 +75,9 @@ _READOUT_EPOCHS = 30
 #: Of distances and overlaps that are stored: far below their errors.
 _DECIMALS = 6
 
-#: Called after an epoch, with the number of epochs done.
-EpochProgress = Callable[[int], None]
-
-
-def silent(epoch: int) -> None:
-    """Report nothing."""
-
-
-class Keyed(ABC):
-    """A run with a key."""
-
-    kind: ClassVar[str]
-
-    if TYPE_CHECKING:
-
-        @property
-        def dataset(self) -> str:
-            """Name of the data set; empty if it needs none."""
-
-    @property
-    @abstractmethod
-    def identity(self) -> dict[str, Any]:
-        """What is done and how it is measured, without the epochs, as JSON values."""
-
-    @cached_property  # the evidence of all claims asks for some ten thousand
-    def key(self) -> str:
-        """Hash of the identity."""
-        return parameters_hash(self.identity, VERSION)
-
-    @abstractmethod
-    def execute(
-        self, data: Any, folder: Path | None = None, progress: EpochProgress = silent
-    ) -> Metrics:
-        """Do it on the samples `data`; what is in `folder` of a killed run is not done again."""
-
-    def part(self, whole: Dataset) -> Dataset:
-        """Return the part of a data set that it takes."""
-        return whole
-
-    @abstractmethod
-    def shortened(self) -> tuple[Keyed, float]:
-        """Return a piece of this run that takes seconds, and how many of it one epoch takes."""
-
-    def seconds_per_epoch(self) -> float:
-        """Time a piece of this run, after a first time that compiles; return CPU-seconds."""
-        piece, times = self.shortened()
-        piece.execute(None)
-        return _timed(lambda: piece.execute(None)) * times
-
-
-class _OnSamples(Keyed):
-    """A run on the samples of a data set: some of them are timed."""
-
-    def seconds_per_epoch(self) -> float:
-        """Time some samples; infinity if the data set is not on this machine."""
-        from rmsim.data.catalogue import load
-
-        try:
-            whole = load(self.dataset, download=False)
-        except RMError:
-            return math.inf
-        samples, tested = len(whole.train), len(whole.test)
-        pieces = [whole.first(min(size, samples), min(_PIECES[0], tested)) for size in _PIECES]
-        return self._seconds_on(pieces, samples, tested)
-
-    def _seconds_on(self, pieces: Sequence[Dataset], samples: int, tested: int) -> float:
-        """Return the CPU-seconds of an epoch of so many training samples."""
-        short, times = self.shortened()
-        short.execute(pieces[0])  # compiles
-        return times * _extrapolated(short.execute, pieces, samples)
-
-
-class _OfPlan(_OnSamples):
-    """A run of a plan on its data set."""
-
-    plan: Plan
-
-    @property
-    def dataset(self) -> str:
-        """Name of the data set."""
-        return self.plan.dataset
-
-    def part(self, whole: Dataset) -> Dataset:
-        """Return the samples that the plan takes."""
-        return self.plan.data(whole)
-
 
 @dataclass(frozen=True)
-class _Flat(Keyed):
-    """A run whose identity is its fields."""
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """Its kind and its fields, without the epochs, as JSON values."""
-        values = asdict(self)
-        del values["epochs"]
-        return {"kind": self.kind, **values}
-
-
-class _WithoutData(_Flat):
-    """A run that reads no data set."""
-
-    dataset: ClassVar[str] = ""
-
-
-@dataclass(frozen=True)
-class Network(_OfPlan):
+class Network(OfPlan):
     """A network that learns.
 
     Parameters
@@ -281,7 +176,7 @@ class Network(_OfPlan):
         start = time.process_time() - begun
         inputs, _ = piece.train.tensors(state.dtype)
         infer(parameters, state, inputs)  # compiles
-        inference = _timed(lambda: infer(parameters, state, inputs)) / len(piece.train)
+        inference = timed(lambda: infer(parameters, state, inputs)) / len(piece.train)
         again = 70_000 if self.probe or self.offline else 0
         inputs_seen = 2 * tested + 2 * self.watched + again
         if self.survey is not None:
@@ -299,7 +194,7 @@ class Network(_OfPlan):
 
         learn(piece)  # compiles
         # A probe has as many epochs as the network; a product of a batch with 10 outputs is cheap.
-        epoch = _extrapolated(learn, pieces, samples)
+        epoch = extrapolated(learn, pieces, samples)
         return epoch + metrics / self.epochs[-1]
 
     def _measured(self, state: State, data: Dataset, epoch: int) -> dict[str, Any]:
@@ -377,7 +272,7 @@ class Network(_OfPlan):
 
 
 @dataclass(frozen=True)
-class Perceptron(_Flat, _OnSamples):
+class Perceptron(Flat, OnSamples):
     """The binarised perceptron with two hidden layers of `width`, by straight-through gradients."""
 
     dataset: str
@@ -424,7 +319,7 @@ class Perceptron(_Flat, _OnSamples):
 
 
 @dataclass(frozen=True)
-class Frozen(_OfPlan):
+class Frozen(OfPlan):
     """A network of which only the readout learns, by the perceptron rule; features once."""
 
     plan: Plan
@@ -484,13 +379,13 @@ class Frozen(_OfPlan):
         short, _ = self.shortened()
         longer = replace(self, epochs=(1 + _READOUT_EPOCHS,))
         longer.execute(pieces[0])  # compiles
-        one, more = (_extrapolated(run.execute, pieces, samples) for run in (short, longer))
+        one, more = (extrapolated(run.execute, pieces, samples) for run in (short, longer))
         epoch = max(more - one, 0.0) / _READOUT_EPOCHS
         return epoch + max(one - epoch, 0.0) / self.epochs[-1]
 
 
 @dataclass(frozen=True)
-class Linear(_Flat, _OnSamples):
+class Linear(Flat, OnSamples):
     """A softmax classifier on the inputs themselves."""
 
     dataset: str
@@ -529,7 +424,7 @@ class Linear(_Flat, _OnSamples):
 
 
 @dataclass(frozen=True)
-class Classes(_OnSamples):
+class Classes(OnSamples):
     """The training samples of each class of a data set, counted."""
 
     dataset: str
@@ -560,7 +455,7 @@ class Classes(_OnSamples):
 
 
 @dataclass(frozen=True)
-class Search(_WithoutData):
+class Search(WithoutData):
     """Networks without input that an algorithm brings to a fixed point, one layer."""
 
     method: str
@@ -601,11 +496,11 @@ class Search(_WithoutData):
 
     def shortened(self) -> tuple[Keyed, float]:
         """Return two of the networks."""
-        return replace(self, samples=2), self.samples / 2
+        return _two_of(self)
 
 
 @dataclass(frozen=True)
-class Cluster(_WithoutData):
+class Cluster(WithoutData):
     """Fixed points of networks of one layer, and whether single flips join them.
 
     In every network two fixed points that the dynamics reaches from random starts are taken, and a
@@ -665,11 +560,11 @@ class Cluster(_WithoutData):
 
     def shortened(self) -> tuple[Keyed, float]:
         """Return two of the networks."""
-        return replace(self, samples=2), self.samples / 2
+        return _two_of(self)
 
 
 @dataclass(frozen=True)
-class Walks(_WithoutData):
+class Walks(WithoutData):
     """Walks of single flips between fixed points that only come nearer, in networks of one layer.
 
     The pairs are those of :class:`Cluster`; of each, some walks in random order.
@@ -713,7 +608,12 @@ class Walks(_WithoutData):
 
     def shortened(self) -> tuple[Keyed, float]:
         """Return two of the networks."""
-        return replace(self, samples=min(2, self.samples)), self.samples / min(2, self.samples)
+        return _two_of(self)
+
+
+def _two_of(run: Search | Cluster | Walks) -> tuple[Keyed, float]:
+    few = min(2, run.samples)
+    return replace(run, samples=few), run.samples / few
 
 
 def _pairs(
@@ -734,7 +634,7 @@ def _pairs(
 
 
 @dataclass(frozen=True)
-class Association(_WithoutData):
+class Association(WithoutData):
     """One trial of hetero-association: a chain learns random pairs, P uniform between loads."""
 
     protocol: str
@@ -784,7 +684,7 @@ class Association(_WithoutData):
 
 
 @dataclass(frozen=True)
-class Capacity(_WithoutData):
+class Capacity(WithoutData):
     """P_max of one chain that learns random pairs, enclosed by trials from a load on."""
 
     protocol: str
@@ -841,6 +741,38 @@ Run = (
 )
 
 
+@dataclass(frozen=True)
+class Question:
+    """Claims, and the runs that decide them.
+
+    Parameters
+    ----------
+    name : str
+        For the plan.
+    data : str
+        Data set that the claims read.
+    claims : tuple of str
+        Their ids.
+    stages : tuple of tuples of runs
+        In order.
+    """
+
+    name: str
+    data: str
+    claims: tuple[str, ...]
+    stages: tuple[tuple[Run, ...], ...]
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All runs, in order."""
+        return tuple(run for stage in self.stages for run in stage)
+
+
+def question(name: str, data: str, keys: tuple[str, ...], *stages: tuple[Run, ...]) -> Question:
+    """Return the question of the claims with these keys."""
+    return Question(name, data, tuple(map(claim_id, keys)), stages)
+
+
 def demand_increasing(epochs: Sequence[int], least: int = 0) -> None:
     """Refuse epochs that do not increase, or begin below `least`."""
     if not epochs or list(epochs) != sorted({*epochs}) or epochs[0] < least:
@@ -874,28 +806,6 @@ def _inputs(data: Dataset) -> tuple[Features, Features]:
     return train, test
 
 
-def _timed(work: Callable[[], object]) -> float:
-    """Return the CPU-seconds of `work`."""
-    begun = time.process_time()
-    work()
-    return time.process_time() - begun
-
-
-def _extrapolated(
-    work: Callable[[Dataset], object], pieces: Sequence[Dataset], samples: int
-) -> float:
-    """Return the CPU-seconds of `work` on so many training samples, from two pieces of them.
-
-    What does not grow with the samples, such as drawing couplings, is counted once.
-    """
-    sizes = [len(piece.train) for piece in pieces]
-    times = [_timed(lambda piece=piece: work(piece)) for piece in pieces]  # type: ignore[misc]
-    if sizes[-1] == sizes[0]:
-        return times[0] * samples / sizes[0]
-    slope = max(times[-1] - times[0], 0.0) / (sizes[-1] - sizes[0])
-    return times[-1] + slope * (samples - sizes[-1])
-
-
 def _correct(outputs: Callable[[Any], Any], features: Features) -> Bits:
     """Return which samples are classified correctly."""
     import torch
@@ -905,41 +815,3 @@ def _correct(outputs: Callable[[Any], Any], features: Features) -> Bits:
             (outputs(values).argmax(1) == labels).numpy() for values, labels in features.parts()
         ]
     return np.concatenate(parts)
-
-
-def perform(run: Run, folder: Path | None = None) -> tuple[str, Metrics, float]:
-    """Execute `run` on its data; return the checksum of these, the metrics and the CPU-seconds.
-
-    What was spent before a run was killed is counted too, if it goes on from there.
-    """
-    began = time.process_time()
-    spent = _spent(folder)
-    data = data_of(run)
-
-    def progress(epoch: int) -> None:
-        if folder is not None:
-            text = json.dumps(spent + time.process_time() - began)
-            write_text(folder / "spent", text)
-
-    metrics = run.execute(data, folder, progress)
-    checksum = data.checksum if run.dataset else ""
-    return checksum, metrics, spent + time.process_time() - began
-
-
-def data_of(run: Run) -> Any:
-    """Return the part of the data set that `run` takes; None if it needs no data."""
-    from rmsim.data.catalogue import load
-
-    if not run.dataset:
-        return None
-    whole = load(run.dataset, download=False)
-    return run.part(whole)
-
-
-def _spent(folder: Path | None) -> float:
-    if folder is None or not (folder / "checkpoint.npz").exists():
-        return 0.0
-    try:
-        return float(json.loads((folder / "spent").read_text()))
-    except (OSError, ValueError):
-        return 0.0

@@ -1,4 +1,8 @@
-"""Results of runs: one small file each, with where it comes from, in figures/data/trained.
+"""Runs by their keys, and their results: one small file each, in figures/data/trained.
+
+The key of a run is a hash of what is trained, without the epochs at which it is measured: figures
+that measure one network at different epochs share it. The same key and the same kind of machine
+give the same numbers.
 
 A file is written whole or not at all, ends with a checksum, and is refused if it was cut off or
 altered, if its name is not that of what it says it holds, or if another version of the training
@@ -9,19 +13,22 @@ A network that is killed while it learns leaves a checkpoint and its metrics, an
 from __future__ import annotations
 
 import base64
+import math
 import platform
 import time
 import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from figures.engine.figure import ROOT
-from rmtheory.base.errors import UnreadableDataError
+from rmtheory.base.errors import RMError, UnreadableDataError
 from rmtheory.runtime.provenance import attributes, parameters_hash
 from rmtheory.runtime.run_store import RunStore
 from rmtheory.runtime.untrusted import MALFORMED
@@ -29,6 +36,7 @@ from rmtheory.runtime.untrusted import MALFORMED
 if TYPE_CHECKING:
     from figures.trial.runs import Network, Run
     from rmsim.data.dataset import Dataset
+    from rmsim.learning.run_folder import Plan
     from rmsim.learning.state import State
 
 #: To be raised when training gives other numbers, beyond rounding: stored results are refused then.
@@ -87,6 +95,138 @@ def as_json(metrics: Metrics) -> dict[str, Any]:
 def from_json(stored: Mapping[str, Any]) -> Metrics:
     """Return what :func:`as_json` made."""
     return {int(epoch): dict(row) for epoch, row in stored.items()}
+
+
+# A run, by its key; what it does is in figures.trial.runs.
+
+#: Samples of the two pieces of a run that are timed.
+PIECES = (320, 1600)
+
+#: Called after an epoch, with the number of epochs done.
+EpochProgress = Callable[[int], None]
+
+
+def silent(epoch: int) -> None:
+    """Report nothing."""
+
+
+class Keyed(ABC):
+    """A run with a key."""
+
+    kind: ClassVar[str]
+
+    if TYPE_CHECKING:
+
+        @property
+        def dataset(self) -> str:
+            """Name of the data set; empty if it needs none."""
+
+    @property
+    @abstractmethod
+    def identity(self) -> dict[str, Any]:
+        """What is done and how it is measured, without the epochs, as JSON values."""
+
+    @cached_property  # the evidence of all claims asks for some ten thousand
+    def key(self) -> str:
+        """Hash of the identity."""
+        return parameters_hash(self.identity, VERSION)
+
+    @abstractmethod
+    def execute(
+        self, data: Any, folder: Path | None = None, progress: EpochProgress = silent
+    ) -> Metrics:
+        """Do it on the samples `data`; what is in `folder` of a killed run is not done again."""
+
+    def part(self, whole: Dataset) -> Dataset:
+        """Return the part of a data set that it takes."""
+        return whole
+
+    @abstractmethod
+    def shortened(self) -> tuple[Keyed, float]:
+        """Return a piece of this run that takes seconds, and how many of it one epoch takes."""
+
+    def seconds_per_epoch(self) -> float:
+        """Time a piece of this run, after a first time that compiles; return CPU-seconds."""
+        piece, times = self.shortened()
+        piece.execute(None)
+        return timed(lambda: piece.execute(None)) * times
+
+
+class OnSamples(Keyed):
+    """A run on the samples of a data set: some of them are timed."""
+
+    def seconds_per_epoch(self) -> float:
+        """Time some samples; infinity if the data set is not on this machine."""
+        from rmsim.data.catalogue import load
+
+        try:
+            whole = load(self.dataset, download=False)
+        except RMError:
+            return math.inf
+        samples, tested = len(whole.train), len(whole.test)
+        pieces = [whole.first(min(size, samples), min(PIECES[0], tested)) for size in PIECES]
+        return self._seconds_on(pieces, samples, tested)
+
+    def _seconds_on(self, pieces: Sequence[Dataset], samples: int, tested: int) -> float:
+        """Return the CPU-seconds of an epoch of so many training samples."""
+        short, times = self.shortened()
+        short.execute(pieces[0])  # compiles
+        return times * extrapolated(short.execute, pieces, samples)
+
+
+class OfPlan(OnSamples):
+    """A run of a plan on its data set."""
+
+    plan: Plan
+
+    @property
+    def dataset(self) -> str:
+        """Name of the data set."""
+        return self.plan.dataset
+
+    def part(self, whole: Dataset) -> Dataset:
+        """Return the samples that the plan takes."""
+        return self.plan.data(whole)
+
+
+@dataclass(frozen=True)
+class Flat(Keyed):
+    """A run whose identity is its fields."""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Its kind and its fields, without the epochs, as JSON values."""
+        values = asdict(self)
+        del values["epochs"]
+        return {"kind": self.kind, **values}
+
+
+class WithoutData(Flat):
+    """A run that reads no data set."""
+
+    dataset: ClassVar[str] = ""
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Return the CPU-seconds of `work`."""
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun
+
+
+def extrapolated(
+    work: Callable[[Dataset], object], pieces: Sequence[Dataset], samples: int
+) -> float:
+    """Return the CPU-seconds of `work` on so many training samples, from two pieces of them.
+
+    What does not grow with the samples, such as drawing couplings, is counted once.
+    """
+    sizes = [len(piece.train) for piece in pieces]
+    times = [timed(lambda piece=piece: work(piece)) for piece in pieces]  # type: ignore[misc]
+    if sizes[-1] == sizes[0]:
+        return times[0] * samples / sizes[0]
+    slope = max(times[-1] - times[0], 0.0) / (sizes[-1] - sizes[0])
+    return times[-1] + slope * (samples - sizes[-1])
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,8 @@ from scipy import special
 from figures.claims.claim import SIGNIFICANCE
 from figures.trial.runs import Run
 from figures.trial.store import Result, Store, unpack
+from rmtheory.base.errors import counted
 from rmtheory.base.statistics import interval, sample_error
-from rmtheory.base.wording import counted
 
 #: Degrees of freedom below which the spread of networks is not known.
 LEAST_FREEDOM = 2

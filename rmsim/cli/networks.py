@@ -35,8 +35,7 @@ from rmsim.cli.options import (
     write_states,
 )
 from rmtheory.base import checks
-from rmtheory.base.errors import InvalidInputError
-from rmtheory.base.wording import counted
+from rmtheory.base.errors import InvalidInputError, counted
 from rmtheory.runtime import report as io
 from rmtheory.runtime.command import bundled
 from rmtheory.runtime.files import replacing

@@ -19,8 +19,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rmtheory.base import checks
-from rmtheory.base.errors import InvalidInputError, NotConvergedError, RMError, StorageError
-from rmtheory.base.wording import counted
+from rmtheory.base.errors import (
+    InvalidInputError,
+    NotConvergedError,
+    RMError,
+    StorageError,
+    counted,
+)
 from rmtheory.runtime import report as io
 from rmtheory.runtime.command import check_new, if_interrupted
 from rmtheory.runtime.files import describe, remedy, replacing

@@ -35,8 +35,7 @@ from rmsim.cli.options import (
 )
 from rmsim.cli.train import read_run
 from rmtheory.base import checks
-from rmtheory.base.errors import InvalidInputError
-from rmtheory.base.wording import counted
+from rmtheory.base.errors import InvalidInputError, counted
 from rmtheory.runtime import report as io
 from rmtheory.runtime.command import bundled, check_earlier, check_picture
 from rmtheory.runtime.files import replacing

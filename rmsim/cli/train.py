@@ -31,8 +31,7 @@ from rmsim.cli.options import (
     show_rows,
 )
 from rmtheory.base import checks
-from rmtheory.base.errors import InvalidInputError
-from rmtheory.base.wording import counted
+from rmtheory.base.errors import InvalidInputError, counted
 from rmtheory.runtime import report as io
 from rmtheory.runtime.command import check_new, if_interrupted
 from rmtheory.runtime.files import write_text

@@ -60,9 +60,8 @@ from rmsim.tensors import (
     tensor_of,
 )
 from rmtheory.base import checks
-from rmtheory.base.errors import InvalidInputError
+from rmtheory.base.errors import InvalidInputError, counted
 from rmtheory.base.statistics import median_of_ranks, wilson_half_width
-from rmtheory.base.wording import counted
 
 #: Bytes of states worked on at a time, if the couplings are small: a cache, or a busy GPU.
 _LEAST_SPACE = {"cpu": 2**21, "cuda": 2**28}

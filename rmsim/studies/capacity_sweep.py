@@ -32,9 +32,8 @@ from rmsim.sweep.definition import Grid, Sweep, batches, sample_range
 from rmsim.sweep.directory import Directory, collect
 from rmsim.tensors import choose_device, choose_dtype
 from rmtheory.base import checks
-from rmtheory.base.errors import InvalidInputError
+from rmtheory.base.errors import InvalidInputError, counted
 from rmtheory.base.statistics import standard_error, weighted_fit
-from rmtheory.base.wording import counted
 from rmtheory.runtime import netcdf
 
 _VERSION = 1

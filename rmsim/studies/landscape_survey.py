@@ -57,9 +57,8 @@ from rmsim.tensors import (
     generator,
 )
 from rmtheory.base import checks
-from rmtheory.base.errors import InvalidInputError, NotConvergedError
+from rmtheory.base.errors import InvalidInputError, NotConvergedError, counted
 from rmtheory.base.statistics import quantile_error, standard_error
-from rmtheory.base.wording import counted
 from rmtheory.runtime.files import replacing
 
 Array = NDArray[np.float64]

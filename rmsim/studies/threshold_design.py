@@ -16,8 +16,7 @@ from rmsim.network import Network
 from rmsim.sweep.definition import Grid, Scalar, batches
 from rmtheory.base import checks
 from rmtheory.base.chain import Chain
-from rmtheory.base.errors import InvalidInputError
-from rmtheory.base.wording import counted
+from rmtheory.base.errors import InvalidInputError, counted
 
 #: The coupling that is swept: J_D, or lambda between all layers.
 Control = Literal["jd", "lam"]

@@ -48,8 +48,7 @@ from rmsim.sweep.definition import (
     takes_device,
 )
 from rmsim.sweep.directory import Directory
-from rmtheory.base.errors import InvalidInputError, RMError, UnreadableDataError
-from rmtheory.base.wording import counted, duration
+from rmtheory.base.errors import InvalidInputError, RMError, UnreadableDataError, counted, duration
 from rmtheory.runtime.processes import TaskResult, as_finished, available_cores
 from rmtheory.runtime.progress import counting
 from rmtheory.runtime.provenance import git_state, package_versions

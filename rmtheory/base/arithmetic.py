@@ -17,9 +17,8 @@ from typing import Any, Protocol
 
 import mpmath
 
-from rmtheory.base.errors import InvalidInputError, NotConvergedError
+from rmtheory.base.errors import InvalidInputError, NotConvergedError, counted
 from rmtheory.base.estimate import Estimate, Tier, mpf_from
-from rmtheory.base.wording import counted
 
 #: Digits carried beyond those wanted.
 GUARD_DIGITS = 15

@@ -18,9 +18,8 @@ import typer
 
 from rmtheory.base import checks
 from rmtheory.base.chain import Chain, decimal_string
-from rmtheory.base.errors import InvalidInputError, NotConvergedError
+from rmtheory.base.errors import InvalidInputError, NotConvergedError, counted
 from rmtheory.base.estimate import Estimate, Tier
-from rmtheory.base.wording import counted
 from rmtheory.runtime import report as io
 from rmtheory.runtime.command import bundled, check_data, check_picture, if_interrupted
 from rmtheory.runtime.progress import counting

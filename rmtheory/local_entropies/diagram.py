@@ -27,8 +27,7 @@ import xarray as xr
 
 from rmtheory.base import checks
 from rmtheory.base.chain import Chain
-from rmtheory.base.errors import InvalidInputError, NotConvergedError, UnreadableDataError
-from rmtheory.base.wording import counted
+from rmtheory.base.errors import InvalidInputError, NotConvergedError, UnreadableDataError, counted
 from rmtheory.local_entropies.boundaries import KINDS, Kind, Seed, rough_boundary
 from rmtheory.local_entropies.thresholds import Bracket, bracket
 from rmtheory.runtime import netcdf

@@ -45,10 +45,9 @@ from rmtheory.base.arithmetic import (
     have_flint,
 )
 from rmtheory.base.chain import Chain
-from rmtheory.base.errors import InvalidInputError, NotConvergedError
+from rmtheory.base.errors import InvalidInputError, NotConvergedError, counted
 from rmtheory.base.estimate import Estimate, Tier, fraction_from, mpf_from
 from rmtheory.base.gaussian import Array, log_P
-from rmtheory.base.wording import counted
 from rmtheory.local_entropies.functional import Refined
 from rmtheory.local_entropies.solve import CurveTracker, functional, guess_qhat, refine_saddle
 

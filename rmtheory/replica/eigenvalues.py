@@ -43,14 +43,13 @@ from rmtheory.base.arithmetic import (
     transpose,
 )
 from rmtheory.base.chain import Chain
-from rmtheory.base.errors import InvalidInputError, NotConvergedError
+from rmtheory.base.errors import InvalidInputError, NotConvergedError, counted
 from rmtheory.base.estimate import (
     Estimate,
     Tier,
     fraction_from,
     mpf_from,
 )
-from rmtheory.base.wording import counted
 
 # The verdict on q = 0.
 

@@ -43,10 +43,9 @@ from scipy import optimize
 
 from rmtheory.base import checks
 from rmtheory.base.chain import Chain
-from rmtheory.base.errors import InvalidInputError, NotConvergedError
+from rmtheory.base.errors import InvalidInputError, NotConvergedError, counted
 from rmtheory.base.estimate import Estimate, Tier
 from rmtheory.base.gaussian import Array, log_P, r
-from rmtheory.base.wording import counted
 
 #: Nodes reach this many standard deviations.
 _REACH = 8.5

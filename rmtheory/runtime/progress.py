@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from rmtheory.base.wording import counted, duration
+from rmtheory.base.errors import counted, duration
 
 if TYPE_CHECKING:  # only a terminal needs it
     from rich.progress import Progress as Bar

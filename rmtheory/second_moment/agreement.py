@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 
 from rmtheory.base import checks
 from rmtheory.base.chain import Chain
-from rmtheory.base.errors import InvalidInputError
+from rmtheory.base.errors import InvalidInputError, counted
 from rmtheory.base.gaussian import Array
-from rmtheory.base.wording import counted
 from rmtheory.second_moment.bivariate import log_F_odds
 
 # Weights of the patterns.

@@ -15,19 +15,19 @@ import xarray as xr
 from figures.claims import CLAIMS, Claim, Grant, Judged, Relation, Verdict, judge
 from figures.claims.claim import STORED, At, Imagewise, Minus, difference
 from figures.cli import run as figures
-from figures.trial import designs
+from figures.trial import designs, without_data
 from figures.trial.evidence import TRIED, Stored
-from figures.trial.runner import Costs, Trial, all_runs, checked_hours, compare
+from figures.trial.runner import Costs, Trial, all_runs, checked_hours, compare, perform
 from figures.trial.runs import (
     Cluster,
     Frozen,
     Linear,
     Network,
     Perceptron,
+    Question,
     Run,
     Walks,
     merged,
-    perform,
 )
 from figures.trial.store import Result, Store, initial_state, pack, unpack
 from figures.trial.tables import Table, student
@@ -191,7 +191,7 @@ def test_what_moves_the_difference_is_read_off_changed_runs() -> None:
 def test_branches_are_tips_at_which_walks_stop(onward: list[int], verdict: Verdict) -> None:
     ends = [{"distance": 7, "steps": 2, "onward": count} for count in onward]
     pairs = [{"pair": True, "distance": 9, "walks": ends}] * 20 + [{"pair": False}]
-    rows: list[tuple[Run, dict[int, Any]]] = [(designs.walks(0), {0: {"pairs": pairs}})]
+    rows: list[tuple[Run, dict[int, Any]]] = [(without_data.walks(0), {0: {"pairs": pairs}})]
     claim = next(one for one in CLAIMS if one.key == "branching cluster")
     judged = judge(claim, stored_metrics(rows).data["clusters"])
     assert judged.verdict is verdict
@@ -387,14 +387,14 @@ def test_surveys_of_the_landscape_are_means_over_networks_with_their_spread() ->
 def test_capacities_and_their_slopes_are_read_off_stored_runs() -> None:
     """P_max = L N/10 + 20, and networks that differ by one in a hundred."""
     rows: list[tuple[Run, dict[int, Any]]] = []
-    for layers in designs.STARTS:
-        for n in designs.ASSOCIATION_N:
-            for seed in designs.ASSOCIATION_SEEDS[0]:
+    for layers in without_data.STARTS:
+        for n in without_data.ASSOCIATION_N:
+            for seed in without_data.ASSOCIATION_SEEDS[0]:
                 load = (0.1 * layers + 20 / n) * (0.99 + 0.01 * seed)
                 tried = [round(n * load * factor, 3) for factor in (0.9, 0.98, 1.02, 1.1)]
                 row = {"patterns": tried, "o5": [0.99, 0.96, 0.94, 0.7]}
-                rows.append((designs.capacity(layers, n, seed), {0: row}))
-    rows.append((designs.printed_association(2, 400, 0), {0: {"patterns": 9, "o5": 0.3}}))
+                rows.append((without_data.capacity(layers, n, seed), {0: row}))
+    rows.append((without_data.printed_association(2, 400, 0), {0: {"patterns": 9, "o5": 0.3}}))
     data = stored_metrics(rows).data["capacity"]
     by_key = {claim.key: claim for claim in CLAIMS}
     gain = judge(by_key["capacity reconstruction 5-3"], data).ours
@@ -413,22 +413,22 @@ def test_capacities_and_their_slopes_are_read_off_stored_runs() -> None:
 
 def test_half_points_and_growth_are_read_off_stored_searches() -> None:
     def measured(hits: int, sweeps: int) -> dict[int, Any]:
-        done = np.arange(designs.LARGE_SAMPLES) < hits
+        done = np.arange(without_data.LARGE_SAMPLES) < hits
         return {0: {"reached": pack(done), "sweeps": [sweeps] * len(done)}}
 
     by_key = {claim.key: claim for claim in CLAIMS}
     rows: list[tuple[Run, dict[int, Any]]] = []
-    for method in designs.WINDOWS:
-        for run, hits in zip(designs.searches(method, 0), (0, 2, 5, 8, 10), strict=True):
+    for method in without_data.WINDOWS:
+        for run, hits in zip(without_data.searches(method, 0), (0, 2, 5, 8, 10), strict=True):
             rows.append((run, measured(hits, 100)))
     alone = stored_metrics(rows[:1]).data["thresholds"]
     assert judge(by_key["threshold of rbp"], alone).ours is None
-    rows += [(run, measured(10, round(run.n**0.5))) for run in designs.growing(0)]
+    rows += [(run, measured(10, round(run.n**0.5))) for run in without_data.growing(0)]
     data = stored_metrics(rows).data
     for key, middle in (
-        ("threshold of rbp", designs.WINDOWS["rbp"][2]),
-        ("threshold of the likelihood", designs.WINDOWS["likelihood"][2]),
-        ("threshold of the dynamics", designs.WINDOWS["dynamics"][2]),
+        ("threshold of rbp", without_data.WINDOWS["rbp"][2]),
+        ("threshold of the likelihood", without_data.WINDOWS["likelihood"][2]),
+        ("threshold of the dynamics", without_data.WINDOWS["dynamics"][2]),
         ("iterations of rbp", 0.5),
     ):
         claim = by_key[key]
@@ -479,14 +479,14 @@ def test_questions_are_about_claims_that_read_their_data() -> None:
 def test_overlaps_by_layer_are_those_of_three_networks(tmp_path: Path) -> None:
     """The chain of N = 2000: errors are those of target and input, each of its own."""
     store = Store(tmp_path)
-    for seed in designs.CHAIN_SEEDS:
+    for seed in without_data.CHAIN_SEEDS:
         assert "capacity" not in Stored.of(store).data
         row: dict[str, Any] = {"patterns": 1600, "o5": 0.9, "epochs": 10}
         for name, unit in (("overlap", 0.01), ("overlap_input", 0.02)):
             row |= {
                 f"{name}_{level}": [0.8 + seed * unit] * 7 for level in ("median", "low", "high")
             }
-        store.add(designs.chain_association(seed), "", {0: row}, 1.0)
+        store.add(without_data.chain_association(seed), "", {0: row}, 1.0)
     data = Stored.of(store).data["capacity"]
     assert "p_max" not in data
     for name, unit in (("overlap", 0.01), ("overlap_input", 0.02)):
@@ -515,7 +515,9 @@ def test_numbers_in_steps_have_a_spread_where_networks_coincide(tmp_path: Path) 
 
 
 def test_searches_are_not_cut_short() -> None:
-    assert Schedule(0.0, 0.01).iterations - designs.ITERATIONS["rbp"] <= 1  # of some three hundred
+    assert (
+        Schedule(0.0, 0.01).iterations - without_data.ITERATIONS["rbp"] <= 1
+    )  # of some three hundred
 
 
 def test_stages_have_other_runs() -> None:
@@ -532,11 +534,11 @@ class Fixed(Costs):
 
 
 def test_the_stage_that_decides_most_per_hour_is_next(tmp_path: Path) -> None:
-    dear = designs.Question(
+    dear = Question(
         "dear", "performance_benchmarks", ("comparable-mnist-1000",),
         ((Perceptron("synthetic", 5, 0.01, 0, (1,)),),),
     )  # fmt: skip
-    cheap = designs.Question(
+    cheap = Question(
         "cheap", "performance_benchmarks", ("linear-classifier",), ((linear(0),), (linear(1),))
     )
     trial = Trial(Store(tmp_path / "store"), tmp_path / "work", (dear, cheap))
@@ -550,7 +552,7 @@ def test_the_stage_that_decides_most_per_hour_is_next(tmp_path: Path) -> None:
 
 
 def test_the_trial_goes_on_until_its_time_is_over(tmp_path: Path) -> None:
-    question = designs.Question(
+    question = Question(
         "cheap", "performance_benchmarks", ("linear-classifier",), ((linear(0),), (linear(1),))
     )
     trial = Trial(Store(tmp_path / "store"), tmp_path / "work", (question,))
