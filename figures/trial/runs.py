@@ -22,7 +22,7 @@ two binomial ones.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -534,25 +534,18 @@ class Cluster(WithoutData):
         from rmsim.tensors import generator
         from rmtheory.base.chain import Chain
 
-        core = Core(self.n, Chain(1, self.jd))
-        rows: list[dict[str, Any]] = []
-        for pair in _pairs(core, self.samples, self.starts, self.seed):
-            if pair is None:
-                rows.append({"pair": False})
-                continue
-            matrix, points = pair
+        def joined(core: Core, matrix: Matrix, points: Matrix) -> dict[str, Any]:
             path = flip_path(matrix, points[0], points[1], core, seed=self.seed)
-            rows.append(
-                {
-                    "pair": True,
-                    "joined": path.joined,
-                    "distance": path.distance,
-                    "flips": None if path.flips is None else len(path.flips),
-                    "nearest": path.nearest,
-                    "states": path.states,
-                    "joined_at": list(count_joined(matrix, points[0], core, 2)),
-                }
-            )
+            return {
+                "joined": path.joined,
+                "distance": path.distance,
+                "flips": None if path.flips is None else len(path.flips),
+                "nearest": path.nearest,
+                "states": path.states,
+                "joined_at": list(count_joined(matrix, points[0], core, 2)),
+            }
+
+        rows = _of_pairs(self, joined)
         typical = Core(self.typical_n, Chain(1, self.jd))
         planted = (plant(typical, generator(self.seed, k, 0)) for k in range(self.samples))
         progress(0)
@@ -589,20 +582,14 @@ class Walks(WithoutData):
         self, data: Dataset | None, folder: Path | None = None, progress: EpochProgress = silent
     ) -> Metrics:
         """Walk; a killed run begins again."""
-        from rmsim.network import Network as Core
         from rmsim.search.paths import walk_towards
-        from rmtheory.base.chain import Chain
 
-        core = Core(self.n, Chain(1, self.jd))
-        rows: list[dict[str, Any]] = []
-        for pair in _pairs(core, self.samples, self.starts, self.seed):
-            if pair is None:
-                rows.append({"pair": False})
-                continue
-            matrix, (start, end, *_) = pair
+        def walked(core: Core, matrix: Matrix, points: Matrix) -> dict[str, Any]:
+            start, end = points[:2]
             ends = [walk_towards(matrix, start, end, core, seed=k) for k in range(self.walks)]
-            distance = int((start != end).sum())
-            rows.append({"pair": True, "distance": distance, "walks": [asdict(w) for w in ends]})
+            return {"distance": int((start != end).sum()), "walks": [asdict(w) for w in ends]}
+
+        rows = _of_pairs(self, walked)
         progress(0)
         return {0: {"pairs": rows}}
 
@@ -616,21 +603,26 @@ def _two_of(run: Search | Cluster | Walks) -> tuple[Keyed, float]:
     return replace(run, samples=few), run.samples / few
 
 
-def _pairs(
-    core: Core, samples: int, starts: int, seed: int
-) -> Iterator[tuple[Matrix, Matrix] | None]:
-    """Give couplings and fixed points that the dynamics reaches; None if they are not two."""
+def _of_pairs(
+    run: Cluster | Walks, measured: Callable[[Core, Matrix, Matrix], dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Measure couplings with the fixed points that the dynamics reaches, if they are two."""
     from rmsim.couplings.chains import draw
     from rmsim.dynamics.relaxation import relax
+    from rmsim.network import Network as Core
+    from rmtheory.base.chain import Chain
 
-    for sample in range(samples):
-        J = draw(core, seed=seed, samples=range(sample, sample + 1), dtype="float64")
-        ends = relax(J, starts=starts, seed=seed, first_sample=sample)
+    core = Core(run.n, Chain(1, run.jd))
+    rows: list[dict[str, Any]] = []
+    for sample in range(run.samples):
+        J = draw(core, seed=run.seed, samples=range(sample, sample + 1), dtype="float64")
+        ends = relax(J, starts=run.starts, seed=run.seed, first_sample=sample)
         points = ends.state[0, ends.solved[0], 0].numpy()
         if len(points) < 2 or (points[0] == points[1]).all():
-            yield None
+            rows.append({"pair": False})
         else:
-            yield J.to_dense()[0, 0].numpy(), points
+            rows.append({"pair": True, **measured(core, J.to_dense()[0, 0].numpy(), points)})
+    return rows
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from rmtheory.base import checks
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import InvalidInputError
 from rmtheory.base.statistics import standard_error, wilson_half_width
-from rmtheory.runtime.files import replacing
+from rmtheory.runtime.files import SEAL, replacing
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 TABLES = (".csv", ".parquet", ".nc")
 
 #: By which a table that we wrote is recognised: a column that no other has, the seal of netCDF.
-MARKS = (b"point_seed", b"rmtheory sha256")
+MARKS = (b"point_seed", SEAL)
 
 _MOST_POINTS = 100_000
 

@@ -29,7 +29,7 @@ from typing import Any, get_type_hints
 import typer
 
 from rmtheory.base.errors import InvalidInputError, RMError
-from rmtheory.runtime.files import describe, linked
+from rmtheory.runtime.files import SEAL, describe, linked
 from rmtheory.runtime.signals import handled_by, insisting
 
 _INTERRUPTED = 130
@@ -302,7 +302,7 @@ def check_data(path: Path) -> None:
     """Refuse a netCDF file of ``--out`` that cannot be written, or one that is not ours."""
     if path.suffix.lower() != ".nc":
         raise InvalidInputError("out", str(path), "a file ending in .nc")
-    check_earlier("out", path, (b"\nrmtheory sha256 ", b"parameters_hash"), "result")
+    check_earlier("out", path, (SEAL, b"parameters_hash"), "result")
 
 
 def check_out(path: Path | None) -> Path | None:

@@ -26,6 +26,9 @@ except ImportError:  # Windows
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _WRITING = (*_FULL, errno.EROFS, errno.EPIPE)
 
+#: Before the checksum in the last line of our netCDF files: by it they are recognised.
+SEAL = b"\nrmtheory sha256 "
+
 
 def remedy(problem: OSError) -> str:
     """Say what lets a file be written that could not.

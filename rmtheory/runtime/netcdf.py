@@ -34,7 +34,7 @@ import xarray as xr
 
 from rmtheory.base.errors import InvalidInputError, StorageError, UnreadableDataError
 from rmtheory.runtime import provenance
-from rmtheory.runtime.files import leftovers, remedy, write_bytes
+from rmtheory.runtime.files import SEAL, leftovers, remedy, write_bytes
 from rmtheory.runtime.run_store import Lock, RunStore
 from rmtheory.runtime.untrusted import MOST_BYTES, read_bytes
 
@@ -45,8 +45,8 @@ _CHECKSUM = "data_sha256"
 _SEALED = "file_sha256"
 _WHERE = "in the last line of the file, of all bytes before that line"
 
-_LINE = re.compile(rb"\nrmtheory sha256 ([0-9a-f]{64})\n\Z")
-_LENGTH = len("\nrmtheory sha256 \n") + 64
+_LINE = re.compile(rb"%b([0-9a-f]{64})\n\Z" % SEAL)
+_LENGTH = len(SEAL) + 64 + 1
 
 #: Seconds that a file without a checksum may take to be read.
 _PATIENCE = 60
@@ -87,9 +87,9 @@ def save(dataset: xr.Dataset, path: str | os.PathLike[str], argument: str = "out
     stamped = dataset.assign_attrs({_CHECKSUM: checksum(dataset), _SEALED: _WHERE})
     # In memory first: HDF5 does not survive a full disk.
     content = bytes(stamped.to_netcdf(None, engine=_ENGINE))
-    line = f"\nrmtheory sha256 {hashlib.sha256(content).hexdigest()}\n"
+    line = b"%b%b\n" % (SEAL, hashlib.sha256(content).hexdigest().encode())
     try:
-        write_bytes(path, content + line.encode(), argument)
+        write_bytes(path, content + line, argument)
     except OSError as problem:
         raise StorageError(
             f"{path} could not be written ({problem.strerror or problem}), and what was there "
