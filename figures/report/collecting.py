@@ -15,11 +15,12 @@ from typing import Any, TypeVar
 
 import xarray as xr
 
-from figures.claims import CLAIMS, SECTIONS
+from figures.claims import CLAIMS, DECIDED, SECTIONS
 from figures.claims.claim import Claim, Judged, Ours, Verdict, indicative, judge
 from figures.engine.figure import Figure, Scale, failures
 from figures.trial.designs import decided_by_runs
 from figures.trial.evidence import TRIED, Stored
+from figures.trial.runner import outlook
 from figures.trial.store import Store
 from rmtheory.base.errors import UnreadableDataError
 from rmtheory.runtime import netcdf
@@ -71,6 +72,8 @@ class Results:
     indicative: Mapping[str, Ours] = field(default_factory=dict)
     #: Data set and change -> ours minus the perceptron: what moves the central claim.
     moves: Mapping[str, Ours] = field(default_factory=dict)
+    #: Id of a claim that stored runs leave open -> which runs are next, and what they cost.
+    outlook: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, data: Mapping[str, xr.Dataset], stored: Stored | None = None) -> Results:
@@ -95,7 +98,8 @@ class Results:
                 rough[claim.key] = hint
         runs = {name: Run.of(one) for name, one in sorted(data.items())}
         moves = {} if stored is None else stored.moves()
-        return cls(_rounded(numbers), runs, _rounded(rough), _rounded(moves))
+        ahead = {} if stored is None else outlook(stored)
+        return cls(_rounded(numbers), runs, _rounded(rough), _rounded(moves), ahead)
 
     def judged(self, claim: Claim) -> Judged:
         """Return `claim` with our number and the verdict."""
@@ -136,7 +140,8 @@ class Results:
             and (hint := self.indicative.get(claim.key) or earlier.indicative.get(claim.key))
         }
         runs = dict(sorted({**kept, **self.runs}.items()))
-        return Results(numbers, runs, rough, {**earlier.moves, **self.moves})
+        ahead = self.outlook or earlier.outlook
+        return Results(numbers, runs, rough, {**earlier.moves, **self.moves}, ahead)
 
     def described(self, claim: Claim) -> dict[str, Any]:
         """Return all that is known of a claim, as plain values that JSON can hold."""
@@ -163,8 +168,23 @@ class Results:
             "indicative_at": "" if hint is None else hint.at,
             "verdict": str(judged.verdict),
             "text": judged.text,
+            "outlook": self.ahead(claim),
             "remark": judged.remark,
         }
+
+    def ahead(self, claim: Claim) -> str:
+        """Say what would decide a claim that is open; nothing of one that is decided."""
+        verdict = self.judged(claim).verdict
+        if verdict in DECIDED:
+            return ""
+        if verdict is Verdict.ABSENT:
+            return "needs data that are not ours to distribute"
+        return self.outlook.get(claim.id) or claim.command or "no run of ours measures it"
+
+    @property
+    def open(self) -> tuple[Claim, ...]:
+        """The claims without a verdict."""
+        return tuple(claim for claim in CLAIMS if self.judged(claim).verdict not in DECIDED)
 
     def _provenance(self, claim: Claim, ours: Ours | None) -> dict[str, str]:
         """Say which run gave our number; where there is none, which was there."""
@@ -186,6 +206,7 @@ class Results:
             "runs": {name: asdict(run) for name, run in self.runs.items()},
             "indicative": {key: asdict(value) for key, value in self.indicative.items()},
             "moves": {key: asdict(value) for key, value in self.moves.items()},
+            "outlook": dict(self.outlook),
         }
         return json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n"
 
@@ -205,6 +226,7 @@ class Results:
                 {name: _made(Run, value) for name, value in document["runs"].items()},
                 {key: _made(Ours, value) for key, value in document.get("indicative", {}).items()},
                 {key: _made(Ours, value) for key, value in document.get("moves", {}).items()},
+                {str(key): str(value) for key, value in document.get("outlook", {}).items()},
             )
         except MALFORMED as problem:
             raise UnreadableDataError(f"published results were altered: {problem}") from None

@@ -16,6 +16,7 @@ from pathlib import Path
 from figures.claims import CLAIMS, DECIDED, SECTIONS, grouped, verdict_of
 from figures.claims.claim import COUNTS, FIGURE_OF, RULE, Judged, Ours, Verdict
 from figures.report.collecting import Entry, Report, Results, State, command
+from figures.trial.runner import NO_MORE
 
 _STYLE, _SCRIPT = (Path(__file__).with_name(name) for name in ("style.css", "tables.js"))
 
@@ -23,6 +24,15 @@ _STYLE, _SCRIPT = (Path(__file__).with_name(name) for name in ("style.css", "tab
 SOURCE = (
     "The source of the paper comes without its pictures: claims are read off its text, captions "
     "and tables, and where only a picture would show a number there is none to compare with."
+)
+
+
+#: Said above the list of what is open.
+OPEN = (
+    "Seeds and stages of the runs that decide claims on learning are fixed beforehand: what is "
+    "open after the last stage stays open. Times are those of stored runs of the same size, or "
+    "of smaller ones times the square of N. `make decide` goes on with what is next; `python -m "
+    "figures plan --scale decide` times it on the machine at hand."
 )
 
 
@@ -41,6 +51,8 @@ def page(report: Report) -> str:
             _summary(report),
             _FILTER,
             *(_claims(title, report.results) for title in SECTIONS),
+            "<h2 id='open'>What is open</h2>",
+            _open(report.results),
             "<h2 id='figures'>Figures</h2>",
             *(_figure(entry) for entry in report.entries),
         )
@@ -66,7 +78,7 @@ def _head(report: Report) -> str:
         f"report written by commit <code>{html.escape(report.commit[:10])}</code>. The "
         "<a href='explorer.html'>explorer</a> shows the theory at any couplings.</p>",
         f"<p>{SOURCE}</p>",
-        f"<p>{_decided(report.results)}</p>",
+        f"<p>{decided(report.results)}</p>",
     ]
     if report.failed:
         names = ", ".join(f"<a href='#{e.figure.name}'>{e.figure.name}</a>" for e in report.failed)
@@ -96,7 +108,7 @@ _FILTER = (
 )
 
 
-def _decided(results: Results) -> str:
+def decided(results: Results) -> str:
     """Say how many claims are decided, how many of them by stored runs, and why the others not."""
     judged = [results.judged(claim) for claim in CLAIMS]
     decided = [one for one in judged if one.verdict in DECIDED]
@@ -104,7 +116,25 @@ def _decided(results: Results) -> str:
     sentence = f"{len(decided)} of {len(judged)} claims are decided"
     if stored:
         sentence += f", {stored} of them by stored runs of the trial, whose commits the rows name"
-    return f"{sentence}. Of the others: {blanks(judged)}."
+    over = sum(results.ahead(claim) == NO_MORE for claim in results.open)
+    stay = f" {over} stay open: all stages of their runs are done." if over else ""
+    return f"{sentence}. Of the others: {blanks(judged)}.{stay}"
+
+
+def _open(results: Results) -> str:
+    """The claims without a verdict, and what would decide each."""
+    rows = "\n".join(
+        f"<tr><td><a href='#claim-{claim.id}'>{text(claim.quantity)}</a></td>"
+        f"<td>{html.escape(results.judged(claim).text)}</td>"
+        f"<td>{html.escape(results.ahead(claim))}</td></tr>"
+        for claim in results.open
+    )
+    return (
+        f"<p>{text(OPEN)}</p>\n<details class='claims-left'><summary>{len(results.open)} claims, "
+        "and what would decide each</summary>\n<div class='scroll'><table>\n<thead><tr>"
+        "<th>quantity</th><th>verdict</th><th>what would decide it</th></tr></thead>\n"
+        f"<tbody>\n{rows}\n</tbody>\n</table></div></details>"
+    )
 
 
 def _claims(title: str, results: Results) -> str:
@@ -241,7 +271,7 @@ _WORDS = {"agrees": "agrees", "differs": "differs", "reconstructed": "reconstruc
 
 
 def text(plain: str) -> str:
-    """Return `plain` as HTML, with indices set as indices and stress as stress.
+    """Return `plain` as HTML, with indices, stress and code set as such.
 
     Examples
     --------
@@ -250,6 +280,7 @@ def text(plain: str) -> str:
     """
     safe = html.escape(plain, quote=False)
     safe = re.sub(r"(?<!\w)\*(\w[\w ]*)\*", r"<em>\1</em>", safe)
+    safe = re.sub(r"`([^`]+)`", r"<code>\1</code>", safe)
     return re.sub(r"(?<!\w)(\w)_(\w+)", r"\1<sub>\2</sub>", safe)
 
 

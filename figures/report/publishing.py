@@ -16,7 +16,7 @@ from pathlib import Path
 from figures.claims import CLAIMS, SECTIONS, grouped, verdict_of
 from figures.claims.claim import COUNTS, RULE, Claim, Judged, Verdict
 from figures.report.collecting import Report, Results, State, command
-from figures.report.html import SOURCE, page
+from figures.report.html import OPEN, SOURCE, decided, page
 from figures.trial.designs import BENCHMARKS, TUNED_RATE
 from figures.trial.evidence import CHANGES, TUNED
 from rmtheory.explorer.grids import page_text
@@ -109,6 +109,20 @@ def sections_table(results: Results) -> str:
     return table(("section", *COUNTS.values()), rows)
 
 
+def open_table(results: Results) -> str:
+    """Return the claims without a verdict, and what would decide each."""
+    rows = (
+        (
+            escape(claim.quantity),
+            f"`{claim.id}`",
+            results.judged(claim).text,
+            escape(results.ahead(claim)),
+        )
+        for claim in results.open
+    )
+    return table(("quantity", "claim", "verdict", "what would decide it"), rows)
+
+
 def grants_table() -> str:
     """Return what the claims grant and why, and how many claims of each sort there are."""
     reasons: dict[tuple[str, str], int] = {}
@@ -159,7 +173,9 @@ def runs_table(results: Results) -> str:
 def report_page(report: Report) -> str:
     """Return the whole report; the pictures lie beside it."""
     parts = ["# The paper against ours\n", statements_table(report.results)]
-    parts += [f"\n{RULE}\n", sections_table(report.results), "\n## Grants\n", grants_table()]
+    parts += [f"\n{RULE}\n", sections_table(report.results), "\n## What is open\n"]
+    parts += [f"{decided(report.results)}\n", f"{OPEN}\n", open_table(report.results)]
+    parts += ["\n## Grants\n", grants_table()]
     if report.failed:
         names = ", ".join(entry.figure.name for entry in report.failed)
         parts.append(f"\n**Failed: {names}.**\n")
@@ -237,6 +253,7 @@ def reproduce_page(results: Results) -> str:
     """Return the page 'how to reproduce'."""
     parts = [_INTRODUCTION, "\n## Statements of the paper\n", f"{SOURCE}\n"]
     parts += [statements_table(results), "\n## Rules\n", f"{RULE}\n", sections_table(results)]
+    parts += ["\n## What is open\n", f"{decided(results)}\n", f"{OPEN}\n", open_table(results)]
     parts += ["\n## Grants\n", grants_table()]
     for title, claims in SECTIONS.items():
         parts += [

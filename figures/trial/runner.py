@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +32,13 @@ from figures.trial.evidence import Stored
 from figures.trial.runs import Question, Run, Search, merged
 from figures.trial.store import Metrics, Result, Store, machine, unpack
 from rmtheory.base import checks
-from rmtheory.base.errors import InvalidInputError, RMError, UnreadableDataError, counted
+from rmtheory.base.errors import (
+    InvalidInputError,
+    RMError,
+    UnreadableDataError,
+    counted,
+    duration,
+)
 from rmtheory.base.statistics import sample_error
 from rmtheory.runtime.files import write_text
 from rmtheory.runtime.provenance import parameters_hash
@@ -418,3 +425,83 @@ def _load(work: Path, here: str) -> dict[str, float]:
     if held.get("machine") != here or not isinstance(held.get("seconds"), dict):
         return {}
     return {str(key): float(value) for key, value in held["seconds"].items()}
+
+
+# What would decide the claims that are open, for readers of the report.
+
+
+#: Said of a claim that all its runs leave open.
+NO_MORE = "stays open: all stages of its runs are done"
+
+
+def outlook(stored: Stored, questions: Sequence[Question] | None = None) -> dict[str, str]:
+    """Say of every claim that stored runs leave open which runs are next, and what they cost.
+
+    Costs are those of stored runs of the same kind and size on any machine, per epoch; of a network
+    of a size that no run has, that of the largest smaller one, times the square of their ratio.
+    """
+    asked = designs.questions() if questions is None else questions
+    paces = _paces(stored)
+    said: dict[str, list[str]] = {}
+    for question in asked:
+        missing = [[run for run in runs if not stored.covers(run)] for runs in question.stages]
+        following = next((stage for stage, runs in enumerate(missing) if runs), None)
+        for claim in question.claims:
+            if judged(claim, stored).verdict in DECIDED:
+                continue
+            if following is None:
+                sentence = NO_MORE
+            else:
+                sentence = f"stage {following + 1} of {len(missing)} is next: "
+                sentence += _effort(missing[following], paces)
+            said.setdefault(claim, []).append(sentence)
+    return {claim: "; ".join(dict.fromkeys(sentences)) for claim, sentences in said.items()}
+
+
+def _effort(runs: Sequence[Run], paces: Mapping[str, Mapping[int, float]]) -> str:
+    """Say how many runs these are and how long they take, as far as that is known."""
+    times = [_seconds(run, paces) for run in runs]
+    known = [seconds for seconds in times if seconds is not None]
+    text = counted(len(runs), "run")
+    if known:
+        text += f", {duration(float(f'{sum(known):.2g}'))} of a core"
+    if len(known) < len(runs):
+        text += f", {len(runs) - len(known)} of a size that is not timed"
+    return text
+
+
+def _paces(stored: Stored) -> dict[str, dict[int, float]]:
+    """Return the CPU-seconds of an epoch of stored runs, by what was run and its size."""
+    paces: dict[str, dict[int, float]] = {}
+    for result in stored.results.values():
+        name, size = _kind_and_size(result.title)
+        of_kind = paces.setdefault(name, {})
+        pace = result.cpu_seconds / (max(result.metrics) or 1)
+        of_kind[size] = max(of_kind.get(size, 0.0), pace)
+    return paces
+
+
+def _kind_and_size(title: str) -> tuple[str, int]:
+    """Return the title of a run without seed, J_D and rate, and its N or its width.
+
+    Examples
+    --------
+    >>> _kind_and_size("role-of-jd_n400_jd0.5_s3")
+    ('role-of-jd', 400)
+    """
+    kept = [part for part in title.split("_") if not re.fullmatch(r"(s|jd|eta)[\d.e-]+", part)]
+    sizes = [part for part in kept if re.fullmatch(r"[nh]\d+", part)]
+    name = "_".join(part for part in kept if part not in sizes)
+    return name, int(sizes[0][1:]) if sizes else 0
+
+
+def _seconds(run: Run, paces: Mapping[str, Mapping[int, float]]) -> float | None:
+    name, size = _kind_and_size(run.title)
+    of_kind = paces.get(name, {})
+    epochs = run.epochs[-1] or 1
+    if size in of_kind:
+        return of_kind[size] * epochs
+    smaller = [known for known in of_kind if known < size]
+    if not smaller or run.epochs[-1] == 0:
+        return None
+    return of_kind[max(smaller)] * (size / max(smaller)) ** 2 * epochs

@@ -15,6 +15,7 @@ import xarray as xr
 
 from figures.claims import (
     CLAIMS,
+    DECIDED,
     SECTIONS,
     Claim,
     Grant,
@@ -427,6 +428,18 @@ def test_published_runs_say_which_version_made_them(
         "loss of stability"
         not in Results.from_json((tmp_path / "results.json").read_text()).numbers
     )
+
+
+def test_every_open_claim_says_what_would_decide_it() -> None:
+    results = published()
+    assert results.open
+    page = reproduce_page(results).split("## What is open")[1].split("## Grants")[0]
+    for claim in CLAIMS:
+        is_open = results.judged(claim).verdict not in DECIDED
+        assert (claim in results.open) == is_open == bool(results.ahead(claim))
+        assert (f"`{claim.id}`" in page) == is_open
+    nowhere = replace(results, numbers={}, outlook={})
+    assert all(nowhere.ahead(claim) for claim in nowhere.open)
 
 
 def test_published_pages_are_what_the_claims_give() -> None:

@@ -17,7 +17,7 @@ from figures.claims.claim import STORED, At, Imagewise, Minus, difference
 from figures.cli import run as figures
 from figures.trial import designs, without_data
 from figures.trial.evidence import TRIED, Stored
-from figures.trial.runner import Costs, Trial, all_runs, checked_hours, compare, perform
+from figures.trial.runner import Costs, Trial, all_runs, checked_hours, compare, outlook, perform
 from figures.trial.runs import (
     Cluster,
     Frozen,
@@ -549,6 +549,25 @@ def test_the_stage_that_decides_most_per_hour_is_next(tmp_path: Path) -> None:
     assert [(step.question.name, step.stage) for step in steps] == [("cheap", 1), ("dear", 0)]
     trial.run(linear(1))
     assert [step.question.name for step in trial.steps(Fixed())] == ["dear"]
+
+
+def test_what_would_decide_a_claim_is_said_with_its_time(tmp_path: Path) -> None:
+    claim, store = ("comparable-mnist-1000",), Store(tmp_path)
+    one, wide, other = (Perceptron("synthetic", h, 0.01, 0, (2,)) for h in (5, 50, 5))
+    question = Question("widths", "performance_benchmarks", claim, ((one,), (wide, linear())))
+
+    def said(*stages: tuple[Run, ...]) -> dict[str, str]:
+        return outlook(Stored.of(store), [replace(question, stages=stages or question.stages)])
+
+    assert said() == {claim[0]: "stage 1 of 2 is next: 1 run, 1 of a size that is not timed"}
+    metrics: dict[int, dict[str, Any]] = {2: {}}
+    store.add(one, "", metrics, 12.0)
+    # Ten times as wide, a hundred times as long; of the classifier no run is there.
+    next_stage = "stage 2 of 2 is next: 2 runs, 20 min of a core, 1 of a size that is not timed"
+    assert said() == {claim[0]: next_stage}
+    assert said((one, other)) == {claim[0]: "stays open: all stages of its runs are done"}
+    decided = replace(question, claims=("classes-of-mnist",))
+    assert outlook(Stored.of(Store()), [decided]) == {}  # that one agrees
 
 
 def test_the_trial_goes_on_until_its_time_is_over(tmp_path: Path) -> None:
