@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from figures.claims.claim import At, Claim, Imagewise, Minus, Ours, judge
 from figures.trial import designs, without_data
 from figures.trial.runs import Question, Run
-from figures.trial.store import unpack
+from figures.trial.store import unpack, without_seed
 from figures.trial.tables import (
     LEAST_FREEDOM,
     Cells,
@@ -30,6 +30,7 @@ from figures.trial.tables import (
     student,
 )
 from rmtheory.base.statistics import quantile_error, sample_error, standard_error
+from rmtheory.runtime.provenance import parameters_hash
 
 
 class Stored(StoredRuns):
@@ -51,8 +52,20 @@ class Stored(StoredRuns):
         ours = judge(claim, self.data.get(claim.data)).ours
         if ours is None:
             return None
-        runs = [run for one in self._questions[claim.id] for run in one.runs]
+        runs = [run for one in self._questions[claim.id] for run in self._read(one)]
         return replace(ours, stored=self.sources(runs))
+
+    def _read(self, question: Question) -> Sequence[Run]:
+        """Return the runs that are read: a second experiment that is complete replaces its cells.
+
+        Cells that it does not repeat are those of the first.
+        """
+        first = [run for stage in question.first for run in stage]
+        if not question.second or not all(map(self.covers, question.second)):
+            return first
+        again = {parameters_hash(without_seed(run.identity)) for run in question.second}
+        kept = [run for run in first if parameters_hash(without_seed(run.identity)) not in again]
+        return [*kept, *question.second]
 
     def indicative(self, claim: Claim) -> Ours | None:
         """Return what too few runs say: one network each, without the error of their spread."""
@@ -227,6 +240,13 @@ def _class_counts(stored: Stored) -> xr.Dataset | None:
     return data.assign(class_span_error=data["class_span"] * 0.0)
 
 
+def _latest(stored: Stored, first: Cells, second: Cells) -> Cells:
+    """Return the cells of a second experiment for those of the first, once all of it is there."""
+    asked = {cell: runs for cell, runs in second.items() if runs}
+    over = all(stored.covers(run) for runs in asked.values() for run in runs)
+    return {**first, **asked} if over else first
+
+
 def _phase(*path: str) -> Number:
     """Return the reader of a number of the phases, with its error."""
 
@@ -251,6 +271,8 @@ def _overlaps(stored: Stored) -> xr.Dataset | None:
             (*row, epoch): [designs.overlap_network(row, seed, (epoch,)) for seed in seeds]
             for row in designs.ROWS
         }
+        for row in designs.ROWS if epoch == 20 else ():
+            cells = _latest(stored, cells, {(*row, epoch): designs.second_overlaps(row)})
         dims = ("jd", "lambda_x", "lambda_y", "epoch")
         # The spread of networks depends on all three couplings before they are trained.
         table = Table(dims, cells, epoch, lambda cell: cell if cell[3] == 0 else cell[0])
@@ -275,14 +297,20 @@ def _symmetry(row: Mapping[str, Any]) -> tuple[float, float] | None:
 
 def _rules(stored: Stored) -> xr.Dataset | None:
     def cells(*epoch: int) -> Cells:
-        return {
-            (rule, scheme, jd, *epoch): [
-                designs.rules_network(rule, scheme, jd, seed) for seed in designs.ALL_SEEDS
-            ]
+        every = [
+            (rule, scheme, jd)
             for rule in designs.RULES
             for scheme in designs.SCHEMES
             for jd in (0.5, 0.0)
-        }
+        ]
+        return _latest(
+            stored,
+            {
+                (*cell, *epoch): [designs.rules_network(*cell, seed) for seed in designs.ALL_SEEDS]
+                for cell in every
+            },
+            {(*cell, *epoch): designs.second_rules(*cell) for cell in every},
+        )
 
     dims, last = ("rule", "scheme", "jd"), designs.RULES_EPOCHS
     # Without self-coupling the full scheme is chaotic, and networks differ by several percent.
@@ -418,17 +446,18 @@ def _settled(cell: tuple[Any, ...]) -> bool:
 def _stages(stored: Stored) -> xr.Dataset | None:
     """Return the surveys of the landscape before and after training, means over networks."""
     seeds = [seed for stage in designs.LANDSCAPE_SEEDS for seed in stage]
-    networks = {
-        lam: [designs.landscape_network(lam, seed) for seed in seeds]
+    networks: Cells = {
+        (lam,): [designs.landscape_network(lam, seed) for seed in seeds]
         for lam in designs.LANDSCAPE_LAMBDA_X
     }
+    for lam in designs.LANDSCAPE_LAMBDA_X:
+        networks = _latest(stored, networks, {(lam,): designs.second_landscape(lam)})
     parts = []
     for stage, epoch in (("before", 0), ("after", designs.LANDSCAPE_EPOCHS)):
-        cells: Cells = {(lam, stage): runs for lam, runs in networks.items()}
+        cells: Cells = {(*cell, stage): runs for cell, runs in networks.items()}
         table = Table(("lambda_x", "stage"), cells, epoch, lambda cell: cell[0])
         parts += [table.array(stored, name, "survey", dims) for name, dims in _SURVEYED.items()]
-    trained: Cells = {(lam,): runs for lam, runs in networks.items()}
-    last = Table(("lambda_x",), trained, designs.LANDSCAPE_EPOCHS, lambda cell: cell[0])
+    last = Table(("lambda_x",), networks, designs.LANDSCAPE_EPOCHS, lambda cell: cell[0])
     parts += [
         last.accuracy(stored, "training_accuracy", "train_correct", "training"),
         last.accuracy(stored, "test_accuracy", "test_correct", "test"),

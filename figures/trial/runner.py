@@ -30,7 +30,7 @@ from figures.engine.figure import ROOT
 from figures.trial import designs
 from figures.trial.evidence import Stored
 from figures.trial.runs import Question, Run, Search, merged
-from figures.trial.store import Metrics, Result, Store, machine, unpack
+from figures.trial.store import Metrics, Result, Store, machine, unpack, without_seed
 from rmtheory.base import checks
 from rmtheory.base.errors import (
     InvalidInputError,
@@ -191,8 +191,8 @@ class Trial:
                     if clock() + costs.of(run) > end:
                         break
                     say(
-                        f"{step.question.name}, stage {step.stage + 1} of "
-                        f"{len(step.question.stages)}: {run.title}, about {costs.of(run):.0f} s"
+                        f"{step.question.name}, {step.question.stage_name(step.stage)}: "
+                        f"{run.title}, about {costs.of(run):.0f} s"
                     )
                     try:
                         yield self.run(run)
@@ -370,10 +370,9 @@ def size_key(run: Run) -> str:
 
 
 def _size(identity: Mapping[str, Any], last: int) -> str:
-    free = {"seed", "jd"} if identity["kind"] == Search.kind else {"seed"}
-    parts = {name: value for name, value in identity.items() if name not in free}
-    if "plan" in parts:
-        parts["plan"] = {name: value for name, value in parts["plan"].items() if name != "seed"}
+    parts = without_seed(identity)
+    if identity["kind"] == Search.kind:
+        del parts["jd"]
     # A network that does not learn costs its metrics alone.
     return parameters_hash({**parts, "learns": last > 0})
 
@@ -441,7 +440,7 @@ def outlook(stored: Stored, questions: Sequence[Question] | None = None) -> dict
     of a size that no run has, that of the largest smaller one, times the square of their ratio.
     """
     asked = designs.questions() if questions is None else questions
-    paces = _paces(stored)
+    paces = _Paces.of(stored)
     said: dict[str, list[str]] = {}
     for question in asked:
         missing = [[run for run in runs if not stored.covers(run)] for runs in question.stages]
@@ -452,15 +451,15 @@ def outlook(stored: Stored, questions: Sequence[Question] | None = None) -> dict
             if following is None:
                 sentence = NO_MORE
             else:
-                sentence = f"stage {following + 1} of {len(missing)} is next: "
+                sentence = f"{question.stage_name(following)} is next: "
                 sentence += _effort(missing[following], paces)
             said.setdefault(claim, []).append(sentence)
     return {claim: "; ".join(dict.fromkeys(sentences)) for claim, sentences in said.items()}
 
 
-def _effort(runs: Sequence[Run], paces: Mapping[str, Mapping[int, float]]) -> str:
+def _effort(runs: Sequence[Run], paces: _Paces) -> str:
     """Say how many runs these are and how long they take, as far as that is known."""
-    times = [_seconds(run, paces) for run in runs]
+    times = [paces.seconds(run) for run in runs]
     known = [seconds for seconds in times if seconds is not None]
     text = counted(len(runs), "run")
     if known:
@@ -470,15 +469,48 @@ def _effort(runs: Sequence[Run], paces: Mapping[str, Mapping[int, float]]) -> st
     return text
 
 
-def _paces(stored: Stored) -> dict[str, dict[int, float]]:
-    """Return the CPU-seconds of an epoch of stored runs, by what was run and its size."""
-    paces: dict[str, dict[int, float]] = {}
-    for result in stored.results.values():
-        name, size = _kind_and_size(result.title)
-        of_kind = paces.setdefault(name, {})
-        pace = result.cpu_seconds / (max(result.metrics) or 1)
-        of_kind[size] = max(of_kind.get(size, 0.0), pace)
-    return paces
+@dataclass(frozen=True)
+class _Paces:
+    """CPU-seconds of an epoch of stored runs.
+
+    Parameters
+    ----------
+    same : mapping
+        Hash of all that a cost depends on -> those of the slowest run.
+    alike : mapping
+        What is run -> its N or width -> the same, whatever the other settings are.
+    """
+
+    same: Mapping[str, float]
+    alike: Mapping[str, Mapping[int, float]]
+
+    @classmethod
+    def of(cls, stored: Stored) -> _Paces:
+        """Return the paces of all stored runs, on any machine."""
+        same: dict[str, float] = {}
+        alike: dict[str, dict[int, float]] = {}
+        for result in stored.results.values():
+            name, size = _kind_and_size(result.title)
+            last = max(result.metrics)
+            pace = result.cpu_seconds / (last or 1)
+            of_kind = alike.setdefault(name, {})
+            of_kind[size] = max(of_kind.get(size, 0.0), pace)
+            key = _size(result.identity, last)
+            same[key] = max(same.get(key, 0.0), pace)
+        return cls(same, alike)
+
+    def seconds(self, run: Run) -> float | None:
+        """Return the CPU-seconds of `run`; None if nothing like it is stored."""
+        name, size = _kind_and_size(run.title)
+        of_kind = self.alike.get(name, {})
+        epochs = run.epochs[-1] or 1
+        pace = self.same.get(size_key(run), of_kind.get(size))
+        if pace is not None:
+            return pace * epochs
+        smaller = [known for known in of_kind if known < size]
+        if not smaller or run.epochs[-1] == 0:
+            return None
+        return of_kind[max(smaller)] * (size / max(smaller)) ** 2 * epochs
 
 
 def _kind_and_size(title: str) -> tuple[str, int]:
@@ -493,15 +525,3 @@ def _kind_and_size(title: str) -> tuple[str, int]:
     sizes = [part for part in kept if re.fullmatch(r"[nh]\d+", part)]
     name = "_".join(part for part in kept if part not in sizes)
     return name, int(sizes[0][1:]) if sizes else 0
-
-
-def _seconds(run: Run, paces: Mapping[str, Mapping[int, float]]) -> float | None:
-    name, size = _kind_and_size(run.title)
-    of_kind = paces.get(name, {})
-    epochs = run.epochs[-1] or 1
-    if size in of_kind:
-        return of_kind[size] * epochs
-    smaller = [known for known in of_kind if known < size]
-    if not smaller or run.epochs[-1] == 0:
-        return None
-    return of_kind[max(smaller)] * (size / max(smaller)) ** 2 * epochs

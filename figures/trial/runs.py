@@ -745,24 +745,47 @@ class Question:
         Data set that the claims read.
     claims : tuple of str
         Their ids.
-    stages : tuple of tuples of runs
-        In order.
+    first : tuple of tuples of runs
+        Stages of the experiment, in order.
+    second : tuple of runs
+        A second experiment, for claims that the last stage has left open: networks of their own,
+        as many as the spread of the first ones demands, in one stage. Once all are stored they
+        take the place of the first ones, so that there is one look at them; before, nothing is
+        read of them.
     """
 
     name: str
     data: str
     claims: tuple[str, ...]
-    stages: tuple[tuple[Run, ...], ...]
+    first: tuple[tuple[Run, ...], ...]
+    second: tuple[Run, ...] = ()
+
+    @property
+    def stages(self) -> tuple[tuple[Run, ...], ...]:
+        """The runs in the order in which they are made."""
+        return (*self.first, self.second) if self.second else self.first
 
     @property
     def runs(self) -> tuple[Run, ...]:
         """All runs, in order."""
         return tuple(run for stage in self.stages for run in stage)
 
+    def stage_name(self, stage: int) -> str:
+        """Return what a stage, counted from 0, is called."""
+        if self.second and stage == len(self.first):
+            return "second experiment"
+        return f"stage {stage + 1} of {len(self.first)}"
 
-def question(name: str, data: str, keys: tuple[str, ...], *stages: tuple[Run, ...]) -> Question:
+
+def question(
+    name: str,
+    data: str,
+    keys: tuple[str, ...],
+    *stages: tuple[Run, ...],
+    second: tuple[Run, ...] = (),
+) -> Question:
     """Return the question of the claims with these keys."""
-    return Question(name, data, tuple(map(claim_id, keys)), stages)
+    return Question(name, data, tuple(map(claim_id, keys)), stages, second)
 
 
 def demand_increasing(epochs: Sequence[int], least: int = 0) -> None:

@@ -87,6 +87,20 @@ def unpack(stored: Mapping[str, Any]) -> Bits:
     return bits.astype(bool)
 
 
+def without_seed(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is run, whatever its seed: what the networks of a cell have in common.
+
+    Examples
+    --------
+    >>> without_seed({"kind": "network", "plan": {"dataset": "mnist", "seed": 3}, "probe": False})
+    {'kind': 'network', 'plan': {'dataset': 'mnist'}, 'probe': False}
+    """
+    parts = {name: value for name, value in identity.items() if name != "seed"}
+    if "plan" in parts:
+        parts["plan"] = {name: value for name, value in parts["plan"].items() if name != "seed"}
+    return parts
+
+
 def as_json(metrics: Metrics) -> dict[str, Any]:
     """Return metrics with their epochs as text."""
     return {str(epoch): row for epoch, row in metrics.items()}

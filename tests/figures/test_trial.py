@@ -29,7 +29,7 @@ from figures.trial.runs import (
     Walks,
     merged,
 )
-from figures.trial.store import Result, Store, initial_state, pack, unpack
+from figures.trial.store import Result, Store, initial_state, pack, unpack, without_seed
 from figures.trial.tables import Table, student
 from rmsim.data import load
 from rmsim.learning.run_folder import Plan
@@ -345,6 +345,49 @@ def stored_metrics(rows: list[tuple[Run, dict[int, Any]]]) -> Stored:
     )
 
 
+def test_a_second_experiment_replaces_the_first_once_all_of_it_is_there() -> None:
+    row = designs.ROWS[0]
+    first = [designs.overlap_network(row, seed, (0, 1, 20)) for seed in range(6)]
+    second = list(designs.second_overlaps(row))
+    assert not {run.key for run in first} & {run.key for run in second}
+
+    def measured(right: int) -> dict[int, Any]:
+        level = dict.fromkeys(("median", "q25", "q75", "q05", "q95"), right / 100)
+        row = {
+            "phases": {"q_dyn": level, "q_dyn_error": dict.fromkeys(level, 0.0)}
+            | {
+                f"sweeps_{phase}{end}": 1.0
+                for phase in ("clamped", "free")
+                for end in ("", "_error")
+            },
+            "test_correct": pack(np.arange(100) < right),
+            "train_correct": pack(np.arange(100) < right),
+        }
+        return dict.fromkeys((0, 1, 20), row)
+
+    claim = next(one for one in CLAIMS if one.key == "accuracy test 0.5 5.0 0.9")
+    rows = [(run, measured(80)) for run in first] + [(run, measured(90)) for run in second]
+    for missing, seeds, value in ((1, "0, 1, 2, 3, 4, 5", 0.8), (0, "100, 101", 0.9)):
+        stored = stored_metrics([*rows[: len(rows) - missing]])
+        ours = stored.number(claim)
+        assert ours is not None
+        assert ours.value == pytest.approx(value)
+        assert f"seed {seeds}" in ours.stored
+    question = next(one for one in designs.questions() if claim.id in one.claims)
+    assert question.stages == (*question.first, question.second)
+    assert question.stage_name(len(question.first)) == "second experiment"
+    assert question.stage_name(0) == f"stage 1 of {len(question.first)}"
+
+
+def test_second_experiments_are_of_the_cells_of_the_first() -> None:
+    for one in designs.questions():
+        cells = {json.dumps(without_seed(r.identity)) for stage in one.first for r in stage}
+        keys = {run.key for stage in one.first for run in stage}
+        for run in one.second:
+            assert json.dumps(without_seed(run.identity)) in cells, run.title
+            assert run.key not in keys
+
+
 def surveyed(shift: float, after: bool) -> dict[str, Any]:
     """Return a survey whose numbers are known: all shrink by training."""
     shrink, taus = 0.1 if after else 0.0, len(designs.LANDSCAPE_SURVEY["noises"])
@@ -557,7 +600,7 @@ def test_what_would_decide_a_claim_is_said_with_its_time(tmp_path: Path) -> None
     question = Question("widths", "performance_benchmarks", claim, ((one,), (wide, linear())))
 
     def said(*stages: tuple[Run, ...]) -> dict[str, str]:
-        return outlook(Stored.of(store), [replace(question, stages=stages or question.stages)])
+        return outlook(Stored.of(store), [replace(question, first=stages or question.stages)])
 
     assert said() == {claim[0]: "stage 1 of 2 is next: 1 run, 1 of a size that is not timed"}
     metrics: dict[int, dict[str, Any]] = {2: {}}
