@@ -30,9 +30,10 @@ SOURCE = (
 #: Said above the list of what is open.
 OPEN = (
     "Seeds and stages of the runs that decide claims on learning are fixed beforehand: what is "
-    "open after the last stage stays open. Times are those of stored runs of the same size, or "
-    "of smaller ones times the square of N. `make decide` goes on with what is next; `python -m "
-    "figures plan --scale decide` times it on the machine at hand."
+    "open after the last stage stays open, unless a second experiment asks it again, of networks "
+    "of its own that are looked at once, when all of them are there. Times are those of stored "
+    "runs of the same size, or of smaller ones times the square of N. `make decide` goes on with "
+    "what is next; `python -m figures plan --scale decide` times it on the machine at hand."
 )
 
 
