@@ -195,7 +195,9 @@ class Trial:
                         f"{run.title}, about {costs.of(run):.0f} s"
                     )
                     try:
-                        yield self.run(run)
+                        result = self.run(run)
+                        costs.learn(result)
+                        yield result
                     except RMError as problem:
                         failed.add(run.key)
                         say(f"{run.title} failed: {problem}")
@@ -390,11 +392,16 @@ class Costs:
         """Return what this machine's stored runs and earlier calibrations say."""
         here = machine()["machine"]
         known = _load(work, here)
+        costs = cls(known, work / _FILE, calibrate)
         for result in store.results():
             if result.machine == here:
-                last = max(result.metrics)
-                known[_size(result.identity, last)] = result.cpu_seconds / (last or 1)
-        return cls(known, work / _FILE, calibrate)
+                costs.learn(result)
+        return costs
+
+    def learn(self, result: Result) -> None:
+        """Take the cost of a run that this machine has made."""
+        last = max(result.metrics)
+        self.known[_size(result.identity, last)] = result.cpu_seconds / (last or 1)
 
     def of(self, run: Run) -> float:
         """Return the CPU-seconds of `run`; infinity if its data are not on this machine."""

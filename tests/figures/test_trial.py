@@ -594,6 +594,15 @@ def test_the_stage_that_decides_most_per_hour_is_next(tmp_path: Path) -> None:
     assert [step.question.name for step in trial.steps(Fixed())] == ["dear"]
 
 
+def test_a_run_says_what_others_of_its_size_cost() -> None:
+    costs, run = Costs(calibrate=False), small(0, (1, 3))
+    assert math.isnan(costs.of(small(1)))
+    metrics: dict[int, Any] = {1: {}, 3: {}}
+    costs.learn(Result(run.key, run.title, run.identity, "", metrics, 12.0, {}))
+    assert costs.of(small(1)) == pytest.approx(12.0)
+    assert costs.of(small(1, (1, 6))) == pytest.approx(24.0)
+
+
 def test_what_would_decide_a_claim_is_said_with_its_time(tmp_path: Path) -> None:
     claim, store = ("comparable-mnist-1000",), Store(tmp_path)
     one, wide, other = (Perceptron("synthetic", h, 0.01, 0, (2,)) for h in (5, 50, 5))
