@@ -57,6 +57,7 @@ SECOND_SEEDS = {
     "rows without self-coupling": range(100, 124),
     "landscape": range(100, 112),
     "symmetric rules": range(100, 200),
+    "benchmarks, N = 2000": range(100, 120),
 }
 
 
@@ -106,6 +107,17 @@ def benchmark_perceptron(name: str, n: int, seed: int, eta: float | None = None)
     return Perceptron(dataset, width, rate, seed, (SHORTER, EPOCHS))
 
 
+def benchmark_pair(name: str, n: int, seed: int) -> tuple[Run, Run]:
+    """Return the network of a benchmark and its perceptron."""
+    return benchmark_network(name, n, seed), benchmark_perceptron(name, n, seed)
+
+
+def second_benchmark(name: str, n: int) -> tuple[tuple[Run, Run], ...]:
+    """Return networks and perceptrons of the second experiment on a benchmark, if there is one."""
+    seeds = SECOND_SEEDS["benchmarks, N = 2000"] if n == 2000 else ()
+    return tuple(benchmark_pair(name, n, seed) for seed in seeds)
+
+
 def linear_classifier() -> Linear:
     """Return the softmax classifier on the inputs of Entangled MNIST."""
     return Linear("entangled-mnist", 0, (EPOCHS,))
@@ -130,10 +142,8 @@ def _benchmarks() -> list[Question]:
             f"{name}, N = {n}",
             "performance_benchmarks",
             (f"comparable {name} {n}",),
-            *(
-                (benchmark_network(name, n, seed), benchmark_perceptron(name, n, seed))
-                for seed in SEEDS
-            ),
+            *(benchmark_pair(name, n, seed) for seed in SEEDS),
+            second=tuple(run for pair in second_benchmark(name, n) for run in pair),
         )
         for n in WIDTHS
         for name in BENCHMARKS

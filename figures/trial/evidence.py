@@ -134,13 +134,15 @@ def _accuracies(
 
 def _benchmarks(stored: Stored) -> xr.Dataset | None:
     sizes = [(name, n) for name in designs.BENCHMARKS for n in designs.WIDTHS]
-    ours: Cells = {
-        cell: [designs.benchmark_network(*cell, seed) for seed in designs.SEEDS] for cell in sizes
-    }
-    theirs: Cells = {
-        cell: [designs.benchmark_perceptron(*cell, seed) for seed in designs.SEEDS]
+    both: Cells = {
+        (*cell, which): [designs.benchmark_pair(*cell, seed)[which] for seed in designs.SEEDS]
         for cell in sizes
+        for which in (0, 1)
     }
+    for cell in sizes:
+        again = designs.second_benchmark(*cell)
+        both = _latest(stored, both, {(*cell, k): [pair[k] for pair in again] for k in (0, 1)})
+    ours, theirs = ({cell: both[*cell, which] for cell in sizes} for which in (0, 1))
     parts = _accuracies(stored, ("dataset", "n"), ours, theirs)
     parts += [_tuned_perceptrons(stored, theirs), _class_counts(stored)]
     linear = stored.metrics(designs.linear_classifier(), designs.EPOCHS)
