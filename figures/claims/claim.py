@@ -700,6 +700,22 @@ class Least:
 
 
 @dataclass(frozen=True)
+class Largest:
+    """The largest of several readings, all of which must be there."""
+
+    parts: tuple[Reading, ...]
+
+    def __call__(self, data: xr.Dataset) -> Ours | None:
+        """Return the largest with its own error."""
+        every = [part(data) for part in self.parts]
+        there = [one for one in every if one is not None]
+        return max(there, key=lambda one: one.value) if len(there) == len(every) else None
+
+    def __str__(self) -> str:
+        return f"largest of {', '.join(map(str, self.parts))}"
+
+
+@dataclass(frozen=True)
 class OfNetworks:
     """A reading with the error of its networks alone, for a grant that holds that of the images."""
 

@@ -314,16 +314,39 @@ _WIDTHS = (100, 200, 400, 800, 1600, 3200)
 
 _RATES = (
     "The readout of ours learns at a rate of 0.1, that of the baselines at the printed 0.03, which "
-    "the paper gives for all."
+    "the paper gives for all, and at 0.1: the better of the two counts, at each N."
 )
+
+#: Ends the name of a baseline whose readout learns at the rate of ours.
+AS_OURS = " at the rate of ours"
+
+
+@dataclass(frozen=True)
+class _Better:
+    """The more accurate of a baseline at its two rates; both must be there if one width has both.
+
+    It is chosen by the same images, which favours the baseline.
+    """
+
+    part: str
+    baseline: str
+    n: int
+
+    def __call__(self, data: xr.Dataset) -> Ours | None:
+        where = {"n": self.n, "epochs": 200}
+        printed, other = (
+            At(f"{self.part}_accuracy", {"model": f"{self.baseline}{end}", **where})(data)
+            for end in ("", AS_OURS)
+        )
+        tried = "model" in data.coords and f"{self.baseline}{AS_OURS}" in data["model"].values
+        if printed is None or (tried and other is None):
+            return None
+        return printed if other is None else _best((printed, other))
 
 
 def _gain(part: str, baseline: str, n: int) -> Minus:
     """Accuracy of ours minus that of a baseline."""
-    return Minus(
-        at(f"{part}_accuracy", model="ours", n=n, epochs=200),
-        at(f"{part}_accuracy", model=baseline, n=n, epochs=200),
-    )
+    return Minus(at(f"{part}_accuracy", model="ours", n=n, epochs=200), _Better(part, baseline, n))
 
 
 def _outperforms(part: str, baseline: str) -> tuple[Claim, Claim]:
@@ -444,20 +467,6 @@ _OURS = {"n": 400, "epochs": 20}
 _SIZE = "2 x 400 neurons, 20 epochs"
 
 
-def _unable(name: str, symbol: str) -> Claim:
-    return Claim(
-        f"duality without {name}",
-        f"test accuracy of two layers at J_D = λ = 0, {_SIZE} (curve of {symbol})",
-        "unable to learn",
-        _DUALITY,
-        "0.1",
-        "jd_lambda_duality",
-        at(f"test_accuracy_{name}", **{name: 0.0}, **_OURS),
-        grant=grants.GUESSING,
-        note=f"Guessing is right in one of ten. {OURS_NOTE}",
-    )
-
-
 def _sudden(name: str, quantity: str, most: float) -> Claim:
     with_it, without = (
         at(f"test_accuracy_{name}", **{name: value}, **_OURS) for value in (most, 0.0)
@@ -562,21 +571,35 @@ def _benefit(n: int) -> Minus:
 
 
 ROLES = (
-    _unable("jd", "J_D"),
-    _unable("lam", "λ"),
+    Claim(
+        "duality without couplings",
+        f"test accuracy of two layers at J_D = λ = 0, {_SIZE}",
+        "unable to learn",
+        _DUALITY,
+        "0.1",
+        "jd_lambda_duality",
+        at("test_accuracy_jd", jd=0.0, **_OURS),
+        grant=grants.GUESSING,
+        note=f"Guessing is right in one of ten. {OURS_NOTE}",
+        why="It does learn a little; other sizes may give another number.",
+    ),
     _sudden("jd", "λ = 0, J_D = 0.5 minus J_D = 0", 0.5),
     _sudden("lam", "J_D = 0, λ = 5 minus λ = 0", 5.0),
     _abrupt("jd", "J_D"),
     _abrupt("lam", "λ"),
     Claim(
         "guessing without self-coupling",
-        "test accuracy at J_D = 0.05, N = 1600, 100 epochs",
-        "random guessing",
+        "test accuracy at J_D = 0, N = 1600, 100 epochs",
+        "in the limit J_D → 0 … random guessing",
         _ROLE,
         "0.1",
         "self_coupling",
-        _accuracy("test", 1600, 0.05),
+        _accuracy("test", 1600, 0.0),
         grant=grants.GUESSING,
+        note=(
+            "Read at J_D = 0 since 19 November 2026; J_D = 0.05, the least of the figure, had been "
+            "read before: one network learnt 0.42 there."
+        ),
     ),
     _positive(
         "optimum in jd from above",
@@ -688,10 +711,15 @@ SCHEMES = (
     ),
     above(
         "approximate scheme, weak self-coupling",
-        "test accuracy of the approximate minus the full scheme, N = 400, J_D = 0.1",
-        "unstable or chaotic in the full model",
+        "share of samples whose free phase has not settled when it ends, full scheme, before "
+        "training, J_D = 0.1 minus J_D = 0.5, N = 400",
+        "typically unstable or chaotic in the full model",
         _SM_C,
-        Minus(accuracy("test", "approximate", 400, 0.1), accuracy("test", "full", 400, 0.1)),
+        Minus(*(at("unsettled", scheme="full", n=400, jd=jd, epoch=0) for jd in (0.1, 0.5))),
+        note=(
+            "The difference of accuracies was read until 19 November 2026, which the sentence is "
+            "not about. Given 100 sweeps instead of 5, nearly all phases settle."
+        ),
     ),
 )
 

@@ -86,7 +86,9 @@ class Results:
         for claim in CLAIMS:
             number = judge(claim, data.get(claim.data)).ours
             held = None if stored is None else stored.number(claim)
-            if held is not None and (number is None or held.error < number.error):
+            if (
+                held is not None
+            ):  # of several networks; the error of a figure's one lacks their spread
                 number = held
             if number is not None:
                 numbers[claim.key] = number

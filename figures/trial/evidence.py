@@ -7,7 +7,7 @@ of them. Means and errors are those of :mod:`figures.trial.tables`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from figures.claims.claim import At, Claim, Imagewise, Minus, Ours, judge
+from figures.claims.learning import AS_OURS
 from figures.trial import designs, without_data
 from figures.trial.runs import Question, Run
 from figures.trial.store import unpack, without_seed
@@ -56,16 +57,23 @@ class Stored(StoredRuns):
         return replace(ours, stored=self.sources(runs))
 
     def _read(self, question: Question) -> Sequence[Run]:
-        """Return the runs that are read: a second experiment that is complete replaces its cells.
+        """Return the runs that are read: complete second experiments replace their cells."""
+        read: dict[str, Run] = {}
+        for stage in question.first:
+            for run in stage:
+                again = self._second.get(_cell(run), (run,))
+                read |= {one.key: one for one in again}
+        return list(read.values())
 
-        Cells that it does not repeat are those of the first.
-        """
-        first = [run for stage in question.first for run in stage]
-        if not question.second or not all(map(self.covers, question.second)):
-            return first
-        again = {parameters_hash(without_seed(run.identity)) for run in question.second}
-        kept = [run for run in first if parameters_hash(without_seed(run.identity)) not in again]
-        return [*kept, *question.second]
+    @cached_property
+    def _second(self) -> dict[tuple[str, int], tuple[Run, ...]]:
+        """Cells of complete second experiments, of whichever question -> their runs."""
+        cells: dict[tuple[str, int], tuple[Run, ...]] = {}
+        for question in designs.questions():
+            if all(map(self.covers, question.second)):
+                for run in question.second:
+                    cells[_cell(run)] = (*cells.get(_cell(run), ()), run)
+        return cells
 
     def indicative(self, claim: Claim) -> Ours | None:
         """Return what too few runs say: one network each, without the error of their spread."""
@@ -109,6 +117,11 @@ class Stored(StoredRuns):
         return by_claim
 
 
+def _cell(run: Run) -> tuple[str, int]:
+    """Return what the networks of a cell have in common: all but the seed, and the last epoch."""
+    return parameters_hash(without_seed(run.identity)), run.epochs[-1]
+
+
 def _merged(parts: Sequence[xr.Dataset | None], **scalars: Any) -> xr.Dataset | None:
     there = [part for part in parts if part is not None]
     if not there:
@@ -117,7 +130,11 @@ def _merged(parts: Sequence[xr.Dataset | None], **scalars: Any) -> xr.Dataset | 
 
 
 def _accuracies(
-    stored: Stored, dims: tuple[str, ...], ours: Cells, theirs: Cells
+    stored: Stored,
+    dims: tuple[str, ...],
+    ours: Cells,
+    theirs: Cells,
+    alone: Collection[tuple[Any, ...]] = (),
 ) -> list[xr.Dataset | None]:
     """Return accuracies of networks and perceptrons; spreads are pooled over a data set."""
     parts = []
@@ -127,24 +144,27 @@ def _accuracies(
             ("own_accuracy", ours, "test_correct"),
             ("mlp_accuracy", theirs, "test_correct"),
         ):
-            table = Table(dims, cells, epoch, lambda cell: cell[0])
+            table = Table(dims, cells, epoch, lambda cell: cell[0], alone)
             parts.append(table.accuracy(stored, f"{name}{end}", quantity, "test"))
     return parts
 
 
 def _benchmarks(stored: Stored) -> xr.Dataset | None:
     sizes = [(name, n) for name in designs.BENCHMARKS for n in designs.WIDTHS]
-    both: Cells = {
-        (*cell, which): [designs.benchmark_pair(*cell, seed)[which] for seed in designs.SEEDS]
-        for cell in sizes
-        for which in (0, 1)
-    }
+    both = _Latest(
+        {
+            (*cell, which): [designs.benchmark_pair(*cell, seed)[which] for seed in designs.SEEDS]
+            for cell in sizes
+            for which in (0, 1)
+        }
+    )
     for cell in sizes:
         again = designs.second_benchmark(*cell)
-        both = _latest(stored, both, {(*cell, k): [pair[k] for pair in again] for k in (0, 1)})
-    ours, theirs = ({cell: both[*cell, which] for cell in sizes} for which in (0, 1))
-    parts = _accuracies(stored, ("dataset", "n"), ours, theirs)
-    parts += [_tuned_perceptrons(stored, theirs), _class_counts(stored)]
+        both = both.with_second(stored, {(*cell, k): [one[k] for one in again] for k in (0, 1)})
+    ours, theirs = ({cell: both.cells[*cell, which] for cell in sizes} for which in (0, 1))
+    alone = {cell[:-1] for cell in both.alone}
+    parts = _accuracies(stored, ("dataset", "n"), ours, theirs, alone)
+    parts += [_tuned_perceptrons(stored, theirs, alone), _class_counts(stored)]
     linear = stored.metrics(designs.linear_classifier(), designs.EPOCHS)
     data = _merged(parts, epochs=designs.EPOCHS)
     if data is not None and linear is not None:
@@ -157,7 +177,9 @@ def _benchmarks(stored: Stored) -> xr.Dataset | None:
     return data
 
 
-def _tuned_perceptrons(stored: Stored, theirs: Cells) -> xr.Dataset | None:
+def _tuned_perceptrons(
+    stored: Stored, theirs: Cells, alone: Collection[tuple[Any, ...]]
+) -> xr.Dataset | None:
     """Return the accuracy at the tuned rate, whose spread is that of all perceptrons."""
     cells: dict[tuple[Any, ...], Sequence[Run]] = {
         (*cell, _TABLES): runs for cell, runs in theirs.items()
@@ -166,7 +188,8 @@ def _tuned_perceptrons(stored: Stored, theirs: Cells) -> xr.Dataset | None:
         (name, n, "tuned"): [designs.benchmark_perceptron(name, n, 0, designs.TUNED_RATE)]
         for name, n in theirs
     }
-    table = Table(("dataset", "n", "rate"), cells, designs.EPOCHS, lambda cell: cell[0])
+    lonely = {(*cell, _TABLES) for cell in alone}
+    table = Table(("dataset", "n", "rate"), cells, designs.EPOCHS, lambda cell: cell[0], lonely)
     both = table.accuracy(stored, "tuned_mlp_accuracy", "test_correct", "test")
     return None if both is None else both.sel(rate="tuned", drop=True)
 
@@ -242,11 +265,27 @@ def _class_counts(stored: Stored) -> xr.Dataset | None:
     return data.assign(class_span_error=data["class_span"] * 0.0)
 
 
-def _latest(stored: Stored, first: Cells, second: Cells) -> Cells:
-    """Return the cells of a second experiment for those of the first, once all of it is there."""
-    asked = {cell: runs for cell, runs in second.items() if runs}
-    over = all(stored.covers(run) for runs in asked.values() for run in runs)
-    return {**first, **asked} if over else first
+@dataclass(frozen=True)
+class _Latest:
+    """Cells of the first experiment, or of the second where that is complete.
+
+    Parameters
+    ----------
+    cells : mapping
+        Coordinates -> runs.
+    alone : set of tuples
+        Those of second experiments, which lend their spread to no other.
+    """
+
+    cells: Cells
+    alone: frozenset[tuple[Any, ...]] = frozenset()
+
+    def with_second(self, stored: Stored, second: Cells) -> _Latest:
+        """Return the cells with those of a second experiment, once all of it is there."""
+        asked = {cell: runs for cell, runs in second.items() if runs}
+        if not all(stored.covers(run) for runs in asked.values() for run in runs):
+            return self
+        return _Latest({**self.cells, **asked}, self.alone | asked.keys())
 
 
 def _phase(*path: str) -> Number:
@@ -269,15 +308,22 @@ def _overlaps(stored: Stored) -> xr.Dataset | None:
     parts: list[xr.Dataset | None] = []
     seeds = [seed for stage in designs.INITIAL_SEEDS for seed in stage]
     for epoch in (0, 1, 20):
-        cells: Cells = {
-            (*row, epoch): [designs.overlap_network(row, seed, (epoch,)) for seed in seeds]
-            for row in designs.ROWS
-        }
+        latest = _Latest(
+            {
+                (*row, epoch): [designs.overlap_network(row, seed, (epoch,)) for seed in seeds]
+                for row in designs.ROWS
+            }
+        )
         for row in designs.ROWS if epoch == 20 else ():
-            cells = _latest(stored, cells, {(*row, epoch): designs.second_overlaps(row)})
+            again = {(*row, epoch): designs.second_overlaps(row)}
+            latest = latest.with_second(stored, again)
         dims = ("jd", "lambda_x", "lambda_y", "epoch")
         # The spread of networks depends on all three couplings before they are trained.
-        table = Table(dims, cells, epoch, lambda cell: cell if cell[3] == 0 else cell[0])
+        table = Table(
+            *(dims, latest.cells, epoch),
+            lambda cell: cell if cell[3] == 0 else cell[0],
+            latest.alone,
+        )
         rows = [
             table.number(stored, f"qdyn_{one}", _phase("q_dyn", one), step=2 / designs.OVERLAP_N)
             for one in _LEVELS
@@ -298,35 +344,29 @@ def _symmetry(row: Mapping[str, Any]) -> tuple[float, float] | None:
 
 
 def _rules(stored: Stored) -> xr.Dataset | None:
-    def cells(*epoch: int) -> Cells:
-        every = [
-            (rule, scheme, jd)
-            for rule in designs.RULES
-            for scheme in designs.SCHEMES
-            for jd in (0.5, 0.0)
-        ]
-        return _latest(
-            stored,
-            {
-                (*cell, *epoch): [designs.rules_network(*cell, seed) for seed in designs.ALL_SEEDS]
-                for cell in every
-            },
-            {(*cell, *epoch): designs.second_rules(*cell) for cell in every},
-        )
+    every = [
+        (rule, scheme, jd)
+        for rule in designs.RULES
+        for scheme in designs.SCHEMES
+        for jd in (0.5, 0.0)
+    ]
+    latest = _Latest(
+        {cell: [designs.rules_network(*cell, seed) for seed in designs.ALL_SEEDS] for cell in every}
+    ).with_second(stored, {cell: designs.second_rules(*cell) for cell in every})
+
+    def levels(epoch: int) -> Table:
+        cells = {(*cell, epoch): runs for cell, runs in latest.cells.items()}
+        alone = {(*cell, epoch) for cell in latest.alone}
+        # Rules that keep symmetry exactly have no spread; others do.
+        return Table((*dims, "epoch"), cells, epoch, lambda cell: cell[0], alone)
 
     dims, last = ("rule", "scheme", "jd"), designs.RULES_EPOCHS
     # Without self-coupling the full scheme is chaotic, and networks differ by several percent.
-    table = Table(dims, cells(), last, lambda cell: cell[1:])
+    table = Table(dims, latest.cells, last, lambda cell: cell[1:], latest.alone)
     parts = [
         table.accuracy(stored, "training_accuracy", "train_correct", "training"),
         table.accuracy(stored, "test_accuracy", "test_correct", "test"),
-        *(
-            # Rules that keep symmetry exactly have no spread; others do.
-            Table((*dims, "epoch"), cells(epoch), epoch, lambda cell: cell[0]).number(
-                stored, "symmetry", _symmetry
-            )
-            for epoch in (0, last)
-        ),
+        *(levels(epoch).number(stored, "symmetry", _symmetry) for epoch in (0, last)),
     ]
     return _merged(parts, n=designs.RULES_N, epochs=last)
 
@@ -335,28 +375,49 @@ def _roles(stored: Stored) -> xr.Dataset | None:
     sizes = [("full", n, jd) for n in (100, 1600) for jd in (0.05, 0.2, 0.5, 0.9)]
     sizes += [(scheme, 400, jd) for scheme in designs.SCHEMES for jd in (0.5, 0.1)]
     sizes += [(scheme, n, 0.5) for scheme in designs.SCHEMES for n in (1600, 3200)]
+    sizes.append(("full", 1600, 0.0))
     cells: Cells = {
         cell: [designs.role_network(*cell, seed) for seed in designs.ALL_SEEDS]
         for cell in dict.fromkeys(sizes)
     }
 
     def regime(cell: tuple[Any, ...]) -> Hashable:
-        """Return the size, and whether the full scheme has too little self-coupling to settle."""
-        scheme, n, jd = cell
-        return n, scheme == "full" and jd < designs.SETTLED_JD
+        """Return whether the full scheme has too little self-coupling to settle, at any size.
 
-    table = Table(("scheme", "n", "jd"), cells, designs.ROLE_EPOCHS, regime)
+        (Pools had been by size, too, until 19 November 2026: two of them had no spread.)
+        """
+        scheme, _, jd = cell
+        return bool(scheme == "full" and jd < designs.SETTLED_JD)
+
+    dims = ("scheme", "n", "jd")
+    table = Table(dims, cells, designs.ROLE_EPOCHS, regime)
+    first = Table((*dims, "epoch"), {(*cell, 0): runs for cell, runs in cells.items()}, 0, _weak)
     parts = [
         table.accuracy(stored, "training_accuracy", "train_correct", "training"),
         table.accuracy(stored, "test_accuracy", "test_correct", "test"),
+        first.number(stored, "unsettled", _unsettled),
     ]
     return _merged(parts, epochs=designs.ROLE_EPOCHS)
+
+
+def _weak(cell: tuple[Any, ...]) -> bool:
+    """Return whether the self-coupling is too weak for phases to settle before training."""
+    return bool(cell[2] < designs.SETTLED_JD)
+
+
+def _unsettled(row: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the share of samples whose free phase has not settled when it ends."""
+    share, samples = float(row["phases"]["unstable_free"]), int(row["phases"]["samples"])
+    return share, math.sqrt(max(share * (1 - share), 1 / samples) / samples)
 
 
 def _features(stored: Stored) -> xr.Dataset | None:
     cells: Cells = {
         (model, n): [designs.feature_runs(model, n, seed) for seed in designs.ALL_SEEDS]
-        for model in ("ours", "random_features", "reservoir")
+        for model in (
+            "ours",
+            *(f"{name}{end}" for name in designs.BASELINES for end in ("", AS_OURS)),
+        )
         for n in designs.FEATURE_WIDTHS
     }
     table = Table(("model", "n"), cells, designs.FEATURE_EPOCHS, lambda cell: cell[0])
@@ -448,19 +509,26 @@ def _settled(cell: tuple[Any, ...]) -> bool:
 def _stages(stored: Stored) -> xr.Dataset | None:
     """Return the surveys of the landscape before and after training, means over networks."""
     seeds = [seed for stage in designs.LANDSCAPE_SEEDS for seed in stage]
-    networks: Cells = {
-        (lam,): [designs.landscape_network(lam, seed) for seed in seeds]
-        for lam in designs.LANDSCAPE_LAMBDA_X
-    }
+    networks = _Latest(
+        {
+            (lam,): [designs.landscape_network(lam, seed) for seed in seeds]
+            for lam in designs.LANDSCAPE_LAMBDA_X
+        }
+    )
     for lam in designs.LANDSCAPE_LAMBDA_X:
-        networks = _latest(stored, networks, {(lam,): designs.second_landscape(lam)})
+        networks = networks.with_second(stored, {(lam,): designs.second_landscape(lam)})
     parts = []
     for stage, epoch in (("before", 0), ("after", designs.LANDSCAPE_EPOCHS)):
-        cells: Cells = {(*cell, stage): runs for cell, runs in networks.items()}
-        table = Table(("lambda_x", "stage"), cells, epoch, lambda cell: cell[0])
+        cells: Cells = {(*cell, stage): runs for cell, runs in networks.cells.items()}
+        alone = {(*cell, stage) for cell in networks.alone}
+        table = Table(("lambda_x", "stage"), cells, epoch, lambda cell: cell[0], alone)
         parts += [table.array(stored, name, "survey", dims) for name, dims in _SURVEYED.items()]
-    last = Table(("lambda_x",), networks, designs.LANDSCAPE_EPOCHS, lambda cell: cell[0])
+    last = Table(
+        ("lambda_x",),
+        *(networks.cells, designs.LANDSCAPE_EPOCHS, lambda cell: cell[0], networks.alone),
+    )
     parts += [
+        *(last.change(stored, f"change_of_{name}", 0, read) for name, read in _CHANGED.items()),
         last.accuracy(stored, "training_accuracy", "train_correct", "training"),
         last.accuracy(stored, "test_accuracy", "test_correct", "test"),
     ]
@@ -472,6 +540,22 @@ def _stages(stored: Stored) -> xr.Dataset | None:
     noises = designs.LANDSCAPE_SURVEY["noises"]
     return data.assign_coords(noise=noises, tau=taus, other_tau=taus)
 
+
+def _length(row: Mapping[str, Any]) -> float:
+    """Sum of the distances of successive attractors along a path, over that of its ends."""
+    return float(np.diagonal(np.array(row["survey"]["trajectory"]), 1).sum())
+
+
+#: What training changes in a network: name -> how it is read off the survey.
+_CHANGED: dict[str, Callable[[Mapping[str, Any]], float]] = {
+    "curvature": lambda row: float(row["survey"]["curvature_mean"]),
+    "length": _length,
+    "displacement": lambda row: float(row["survey"]["displacement_median"][-1]),
+    "similarity": lambda row: float(row["survey"]["similarity_mean"]),
+    "clustering": lambda row: float(
+        row["survey"]["similarity_within"] - row["survey"]["similarity_between"]
+    ),
+}
 
 #: What a survey of the landscape has with an error -> its dimensions besides network and stage.
 _SURVEYED: dict[str, tuple[str, ...]] = {

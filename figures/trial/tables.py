@@ -6,11 +6,12 @@ A variable X of accuracies has beside its mean over networks and X_error
 * X_spread: the error of the mean from the spread :math:`s` of networks, :math:`s/\sqrt R`, with
   :math:`s^2` pooled over all cells of the variable that have the same `pool`:
   :math:`s^2 = \sum_{c}\sum_r (x_{cr} - \bar x_c)^2 / \sum_c (R_c - 1)`. A cell of at least
-  :data:`OWN` networks has a spread of its own; one of fewer borrows it from the others. A pool with
-  fewer than :data:`LEAST_FREEDOM` degrees of freedom has that of all cells of the variable, or its
-  own if that is larger; where these have fewer, too, there is no error, and so no number that a
-  claim could read. (Pools were narrowed on 18 November 2026, after some of the runs: cells in which
-  the free phase is chaotic and cells in which it settles had been one.)
+  :data:`OWN` networks has a spread of its own; one of fewer borrows it from the others, but for
+  those of second experiments (`alone`). In a pool with fewer than :data:`LEAST_FREEDOM` degrees of
+  freedom there is no error, and so no number that a claim could read. (Pools were narrowed on 18
+  November 2026, after some of the runs: cells in which the free phase is chaotic and cells in which
+  it settles had been one. Until 19 November a pool without a spread had that of all cells, which
+  lent to chaotic cells what quiet ones had.)
   Since the spread is estimated, it is multiplied by Student's factor (:func:`student`), so that
   three errors mean what they say;
 * X_networks: R.
@@ -24,7 +25,7 @@ and the difference of two variables on the same n images has the variance of the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -140,12 +141,16 @@ class Table:
         When they are measured.
     pool : callable
         Coordinates -> what cells must have in common for their spread to be pooled.
+    alone : collection of tuples
+        Coordinates of cells that lend their spread to no other: those of second experiments, whose
+        many networks would decide what is said of cells with one.
     """
 
     dims: tuple[str, ...]
     cells: Cells
     epoch: int
     pool: Callable[[tuple[Any, ...]], Hashable] = lambda cell: None
+    alone: Collection[tuple[Any, ...]] = ()
 
     def accuracy(
         self, stored: StoredRuns, name: str, quantity: str, images: str
@@ -237,15 +242,15 @@ class Table:
     def array(
         self, stored: StoredRuns, name: str, part: str, dims: tuple[str, ...]
     ) -> xr.Dataset | None:
-        """Return the array `name` of a `part` of the metrics, mean over networks and error."""
+        """Return the array `name` of a `part` of the metrics, mean over networks and error.
+
+        Every network is measured on pairs and patterns of its own, so that the spread of networks
+        holds the error of each.
+        """
         rows = self._metrics(stored, part)
         if not rows:
             return None
         values = {cell: np.array([one[name] for one in parts]) for cell, parts in rows.items()}
-        own = {
-            cell: np.mean([one[f"{name}_error"] for one in parts], axis=0)
-            for cell, parts in rows.items()
-        }
         axes, shape = self._axes(), next(iter(values.values())).shape[1:]
         full = {end: np.full((*map(len, axes.values()), *shape), np.nan) for end in ("", "_error")}
         spread = np.empty((len(values), *shape))
@@ -254,9 +259,27 @@ class Table:
             spread[(slice(None), *place)] = list(self._spread(one).values())
         for row, (cell, value) in enumerate(values.items()):
             full[""][self._place(cell, axes)] = value.mean(axis=0)
-            full["_error"][self._place(cell, axes)] = np.hypot(spread[row], own[cell])
+            full["_error"][self._place(cell, axes)] = spread[row]
         data = {f"{name}{end}": ((*self.dims, *dims), one) for end, one in full.items()}
         return xr.Dataset(data, coords=axes)
+
+    def change(
+        self, stored: StoredRuns, name: str, since: int, read: Callable[[Mapping[str, Any]], float]
+    ) -> xr.Dataset | None:
+        """Return how much a number gains since an epoch, network by network, with its error.
+
+        The spread of networks, which both epochs share, is no error of the gain.
+        """
+        gains: dict[tuple[Any, ...], NDArray[np.float64]] = {}
+        for cell, runs in self.cells.items():
+            rows = [[stored.metrics(run, epoch) for epoch in (since, self.epoch)] for run in runs]
+            both = [(old, new) for old, new in rows if old is not None and new is not None]
+            if both:
+                gains[cell] = np.array([read(new) - read(old) for old, new in both])
+        if not gains:
+            return None
+        means = {cell: float(one.mean()) for cell, one in gains.items()}
+        return self._dataset({name: means, f"{name}_error": self._spread(gains)})
 
     def _metrics(self, stored: StoredRuns, quantity: str) -> dict[tuple[Any, ...], list[Any]]:
         cells = {}
@@ -279,19 +302,14 @@ class Table:
             for cell, one in values.items()
         }
 
-        def pooled(cells: Iterable[tuple[Any, ...]]) -> tuple[float, int]:
-            """Return the variance of networks, and its degrees of freedom."""
-            squares, freedom = map(sum, zip(*(sums[cell] for cell in cells), strict=True))
-            return squares / freedom if freedom else 0.0, freedom
-
         def error(cell: tuple[Any, ...]) -> float:
-            size = len(values[cell])
-            group = [other for other in values if self.pool(other) == self.pool(cell)]
-            variance, freedom = pooled([cell] if size >= OWN else group)
-            if freedom < LEAST_FREEDOM:  # then at least that of all
-                every, freedom = pooled(values)
-                variance = max(variance, every)
-            return student(freedom) * math.sqrt(max(least, variance) / size)
+            size, pool = len(values[cell]), self.pool(cell)
+            group = [other for other in sums if self.pool(other) == pool if other not in self.alone]
+            lent = [cell] if size >= OWN or cell in self.alone else group
+            squares, freedom = map(sum, zip(*(sums[one] for one in lent), strict=True))
+            if freedom < LEAST_FREEDOM:
+                return math.nan
+            return student(freedom) * math.sqrt(max(least, squares / freedom) / size)
 
         return {cell: error(cell) for cell in values}
 

@@ -182,24 +182,21 @@ def printed_association(layers: int, n: int, seed: int) -> Association:
 
 def capacities() -> list[Question]:
     """Return the questions about random pairs that chains learn."""
-    gains = ("3-2", "5-3", "7-5")
+
+    def networks(depths: tuple[int, ...]) -> tuple[tuple[Capacity, ...], ...]:
+        return tuple(
+            tuple(capacity(layers, n, k) for n in ASSOCIATION_N for layers in depths for k in seeds)
+            for seeds in ASSOCIATION_SEEDS
+        )
+
+    shallow = ("capacity reconstruction 3-2", "capacity linear")
     return [
+        question("capacity, two and three layers", "capacity", shallow, *networks((2, 3))),
         question(
+            "capacity, more layers",
             "capacity",
-            "capacity",
-            (
-                *(f"capacity reconstruction {gain}" for gain in gains),
-                *(f"capacity linear {layers}" for layers in STARTS),
-            ),
-            *(
-                tuple(
-                    capacity(layers, n, k)
-                    for n in ASSOCIATION_N
-                    for layers in STARTS
-                    for k in seeds
-                )
-                for seeds in ASSOCIATION_SEEDS
-            ),
+            ("capacity reconstruction beyond 3",),
+            *networks((3, 5, 7)),
         ),
         question(
             "overlaps by layer",
