@@ -365,7 +365,7 @@ STATEMENTS = (
         "SM-H",
         ("stabler *", "optimal t*", "accuracy t* 0.5 *"),
     ),
-    Statement("Without J_D nothing is learnt", "SM-H", ("accuracy t* 0.0 *",)),
+    Statement("Without J_D nothing is learnt", "SM-H", ("accuracy t* without self-coupling",)),
 )
 
 __all__ = [

@@ -590,7 +590,7 @@ ROLES = (
     Claim(
         "guessing without self-coupling",
         "test accuracy at J_D = 0, N = 1600, 100 epochs",
-        "in the limit J_D → 0 … random guessing",
+        "random guessing (as J_D vanishes)",
         _ROLE,
         "0.1",
         "self_coupling",

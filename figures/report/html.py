@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from figures.claims import CLAIMS, DECIDED, SECTIONS, grouped, verdict_of
-from figures.claims.claim import COUNTS, FIGURE_OF, RULE, Judged, Ours, Verdict
+from figures.claims.claim import AFTERWARDS, COUNTS, FIGURE_OF, RULE, Judged, Ours, Verdict
 from figures.report.collecting import Entry, Report, Results, State, command
 from figures.trial.runner import NO_MORE
 
@@ -95,7 +95,9 @@ def _summary(report: Report) -> str:
         rows.append(f"<tr><td><a href='#{_anchor(title)}'>{title}</a></td>{cells}</tr>")
     heads = "".join(f"<th class='number'>{name}</th>" for name in COUNTS.values())
     return (
-        f"<p>{text(RULE)}</p>\n<table class='counts'>\n<thead><tr><th>section</th>{heads}</tr>"
+        f"<p>{text(RULE)}</p>\n<details><summary>what was not fixed beforehand</summary>\n<ul>"
+        f"{''.join(f'<li>{text(one)}</li>' for one in AFTERWARDS)}</ul></details>\n"
+        f"<table class='counts'>\n<thead><tr><th>section</th>{heads}</tr>"
         f"</thead>\n<tbody>\n{chr(10).join(rows)}\n</tbody>\n</table>"
     )
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from figures.claims import CLAIMS, SECTIONS, grouped, verdict_of
-from figures.claims.claim import COUNTS, RULE, Claim, Judged, Verdict
+from figures.claims.claim import AFTERWARDS, COUNTS, RULE, Claim, Judged, Verdict
 from figures.report.collecting import Report, Results, State, command
 from figures.report.html import OPEN, SOURCE, decided, page
 from figures.trial.designs import BENCHMARKS, TUNED_RATE
@@ -123,6 +123,11 @@ def open_table(results: Results) -> str:
     return table(("quantity", "claim", "verdict", "what would decide it"), rows)
 
 
+def afterwards() -> str:
+    """Return what was chosen after numbers had been seen, as a list."""
+    return "Not fixed beforehand:\n\n" + "\n".join(f"- {one}" for one in AFTERWARDS) + "\n"
+
+
 def grants_table() -> str:
     """Return what the claims grant and why, and how many claims of each sort there are."""
     reasons: dict[tuple[str, str], int] = {}
@@ -136,7 +141,7 @@ def grants_table() -> str:
 _MOVES = """\
 The first row is ours minus the perceptron of as many parameters in test accuracy, N = 1000, 20
 epochs and then 20 of the probe. The others are what one change adds to it, image by image;
-*inputs* and *labels* are the couplings λ_x and λ_y, so that the first is the scaling of the data.
+*inputs* and *labels* scale λ_x and λ_y; to scale λ_x is to scale the data.
 Changed networks and perceptrons have one seed, whose spread is that of all widths; those of 10 + 10
 epochs have two, and the online readout, which does without the probe, is that of all networks.
 """
@@ -173,7 +178,7 @@ def runs_table(results: Results) -> str:
 def report_page(report: Report) -> str:
     """Return the whole report; the pictures lie beside it."""
     parts = ["# The paper against ours\n", statements_table(report.results)]
-    parts += [f"\n{RULE}\n", sections_table(report.results), "\n## What is open\n"]
+    parts += [f"\n{RULE}\n", afterwards(), sections_table(report.results), "\n## What is open\n"]
     parts += [f"{decided(report.results)}\n", f"{OPEN}\n", open_table(report.results)]
     parts += ["\n## Grants\n", grants_table()]
     if report.failed:
@@ -252,7 +257,13 @@ decide` can be killed at any time; MNIST and Fashion-MNIST are read from `RMSIM_
 def reproduce_page(results: Results) -> str:
     """Return the page 'how to reproduce'."""
     parts = [_INTRODUCTION, "\n## Statements of the paper\n", f"{SOURCE}\n"]
-    parts += [statements_table(results), "\n## Rules\n", f"{RULE}\n", sections_table(results)]
+    parts += [
+        statements_table(results),
+        "\n## Rules\n",
+        f"{RULE}\n",
+        afterwards(),
+        sections_table(results),
+    ]
     parts += ["\n## What is open\n", f"{decided(results)}\n", f"{OPEN}\n", open_table(results)]
     parts += ["\n## Grants\n", grants_table()]
     for title, claims in SECTIONS.items():

@@ -83,10 +83,25 @@ class StoredRuns:
             return "stored runs"
         commits = sorted({one.commit for one in held})
         seeds = sorted({_seed(one) for one in held})
-        return (
-            f"{counted(len(held), 'stored run')}, seed {', '.join(map(str, seeds))}, commit "
-            f"{', '.join(commits)}"
-        )
+        return f"{counted(len(held), 'stored run')}, {_spans(seeds)}, commit {', '.join(commits)}"
+
+
+def _spans(seeds: Sequence[int]) -> str:
+    """Return whole numbers in order, runs of three or more by their ends.
+
+    Examples
+    --------
+    >>> _spans([0]), _spans([0, 1, 2, 100, 102])
+    ('seed 0', 'seeds 0 to 2, 100, 102')
+    """
+    runs: list[list[int]] = []
+    for seed in seeds:
+        if runs and runs[-1][-1] == seed - 1:
+            runs[-1].append(seed)
+        else:
+            runs.append([seed])
+    texts = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
+    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(texts)}"
 
 
 def _seed(result: Result) -> int:
