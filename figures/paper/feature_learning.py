@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
+from figures.claims.learning import AS_OURS
 from figures.engine.figure import Context, Figure, Parameters, Scale
 from figures.engine.plotting import label_axes, panels
 from figures.paper.trained_networks import (
@@ -77,6 +79,7 @@ def plot(data: xr.Dataset) -> Picture:
                 capsize=2,
                 label=label,
             )
+            _draw_rate_of_ours(axis, shown, part, model, k)
         axis.set_xscale("log")
         axis.set_xticks(shown["n"].values, [str(n) for n in shown["n"].values])
         axis.minorticks_off()
@@ -85,12 +88,30 @@ def plot(data: xr.Dataset) -> Picture:
     return picture
 
 
+def _draw_rate_of_ours(axis: Axes, shown: xr.Dataset, part: str, model: str, k: int) -> None:
+    """Draw a baseline whose readout learns at the rate of ours, where stored runs have it."""
+    name = f"{model}{AS_OURS}"
+    if name not in shown["model"].values:
+        return
+    one = shown.sel(model=name)[f"{part}_accuracy"]
+    there = one.isel(n=np.flatnonzero(np.isfinite(one.values)))
+    axis.plot(
+        *(there["n"], there, "--"),
+        color=f"C{k}",
+        marker="os^"[k],
+        markerfacecolor="white",
+        linewidth=0.7,
+        label="the same, rate 0.1",
+    )
+
+
 def _shown(data: xr.Dataset, name: str) -> xr.Dataset:
     """Return the stored runs of the sizes that all three models have, if there are three."""
     stored = of_trial(data, "feature_learning", name)
     if stored is data:
         return data
-    there = np.flatnonzero(stored[name].notnull().all("model").values)
+    models = [model for model, _ in _MODELS.values()]
+    there = np.flatnonzero(stored[name].sel(model=models).notnull().all("model").values)
     return stored.isel(n=there) if there.size >= 3 else data
 
 
@@ -109,7 +130,8 @@ FIGURE = Figure(
         "Accuracy on (a) the training and (b) the test set of Entangled MNIST against the number "
         "N of features: one layer that learns, random features sgn(W x), and the same layer "
         "untrained (reservoir); all readouts by the perceptron rule, at a rate of 0.1 for ours and "
-        f"of 0.03 for the others. {trained_on(_SCALES)} {STORED} Error bars: spread "
+        "of 0.03 for the others, of stored runs at 0.1, too (open markers, dashed). "
+        f"{trained_on(_SCALES)} {STORED} Error bars: spread "
         "over networks and size of the test set, one standard deviation."
     ),
     parameters=_SCALES,
