@@ -274,7 +274,7 @@ def _overlaps(epoch: int, epochs: tuple[int, ...]) -> list[Question]:
             keys += [f"iterations of the {phase} phase" for phase in ("clamped", "free")]
         if epoch == 20 and row == ROWS[0]:
             keys += [f"accuracy {part} {text}" for part in ("training", "test")]
-        if epoch == 20 and row[0] == 0:
+        if epoch == 20 and row[:2] == (0.0, 5.0):  # rows at lambda_x = 2 learn less
             keys += [f"accuracy {part} without self-coupling" for part in ("training", "test")]
         stages = (
             tuple(overlap_network(row, seed, epochs) for seed in seeds) for seeds in OVERLAP_SEEDS
