@@ -227,6 +227,17 @@ def _signs_of(builder: Any, word: Any) -> Any:
     return builder.select(up, _constant(1.0), _constant(-1.0))
 
 
+def _store_firsts(builder: Any, address: Any, word: Any) -> None:
+    bits = builder.bitcast(builder.trunc(word, _INDEX), ir.VectorType(_BIT, ROWS))
+    some = ir.Constant(ir.VectorType(_INDEX, ROWS // 4), list(range(0, ROWS, 4)))
+    up = builder.shuffle_vector(bits, bits, some)
+    kind = ir.VectorType(_FLOAT, ROWS // 4)
+    one, minus = (ir.Constant(kind, [x] * (ROWS // 4)) for x in (1.0, -1.0))
+    builder.store(
+        builder.select(up, one, minus), builder.inttoptr(address, kind.as_pointer()), align=4
+    )
+
+
 def _mix(builder: Any, x: Any) -> Any:
     """Mix the bits of 32-bit words, as :func:`rmsim.dynamics.sweeps.mix` does."""
     width = x.type.count if isinstance(x.type, ir.VectorType) else 0
@@ -344,6 +355,8 @@ add_times = _operation(_vector, (_vector, _vector, _REAL), _add_times)
 #: is set, -1 elsewhere.
 ups = _operation(_INT, (_vector,), _ups)
 signs_of = _operation(_vector, (_INT,), _signs_of)
+#: ``store_firsts(array, word)`` writes the signs of bits 0, 4, 8, ...: eight numbers.
+store_firsts = _operation(types.void, (_INT, _INT), _store_firsts)
 #: ``spins_of(word, there)`` is the same, and 0 where the bit of the second word is not set.
 spins_of = _operation(_vector, (_INT, _INT), _spins_of)
 #: ``chosen(key, second, sweep, first, limit)`` has the bits of the neurons from `first` on that the

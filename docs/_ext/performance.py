@@ -121,7 +121,7 @@ def on_two_threads(
     learner: TableLearner, x: torch.Tensor, labels: torch.Tensor, order: torch.Tensor
 ) -> str:
     """Return how many times faster two threads are, in wall time; - where one does the work."""
-    if (os.cpu_count() or 1) < 2 or learner.j.size < 2**21:
+    if (os.cpu_count() or 1) < 2 or learner.j.size < 2**19:
         return "-"
     least = {1: math.inf, 2: math.inf}
     for _ in range(6):
@@ -253,7 +253,7 @@ An epoch of Entangled MNIST is 3750 batches of 16. Its two products with J would
 operations per batch by sgemm, at the rate measured beside it: *over sgemm* is our whole batch
 (input, sweeps, rule, readout) over that time, then a whole epoch of `rmsim train`, which also
 measures the network on 20,000 samples and stores it. *Two threads* is how many times faster they
-learn, in wall time; below 2²¹ couplings one thread does all the work. *Flips* is the route that
+learn, in wall time; below 2¹⁹ couplings one thread does all the work. *Flips* is the route that
 corrects fields by what flips and learns by products (`rmsim.learning.phases`).
 The code of the authors {theirs}. {STAND_IN}
 

@@ -52,6 +52,7 @@ from rmsim.compiled_vectors import (
     signs_of,
     spins_of,
     store,
+    store_firsts,
     tabulate,
     tabulate_samples,
     tabulate_small,
@@ -68,6 +69,11 @@ GROUP = 4
 
 #: Groups of a panel: these columns learn and are multiplied while they are in the first cache.
 GROUPS = ROWS // GROUP
+
+#: Bytes that a product takes of a panel and a sample: the codes of its groups, and the sign of the
+#: first of each in float32. They are next to each other and small, since each panel of a matrix
+#: goes through those of all columns.
+CODES = 5 * GROUPS
 
 #: Numbers of a cache line.
 LINE = 16
@@ -127,7 +133,7 @@ def learn_and_multiply_j(
                 part,
                 Post(work.g, work.patterns),
                 decay,
-                Pre(work.codes, work.s, work.product),
+                Pre(work.codes, work.product),
             )
 
 
@@ -171,12 +177,13 @@ def take(batches: Any, start: int, work: Any, part: Any) -> Any:
 
 @compiled_part
 def set_codes(lanes: int, codes: int, panel: int, b: int, up: int) -> None:
-    """Write the codes of 32 signs, which are given by their bits."""
+    """Write the codes of 32 signs, which are given by their bits, and the first of each group."""
     first = up & 0x11111111
     up ^= first * 15
-    place = GROUPS * (lanes * panel + b)
+    place = codes + CODES * (lanes * panel + b)
     for group in range(GROUPS):
-        set_byte(codes, place + group, up >> (GROUP * group + 1) & 7)
+        set_byte(place, group, up >> (GROUP * group + 1) & 7)
+    store_firsts(place + GROUPS, first)
 
 
 @compiled_part
@@ -212,10 +219,10 @@ def enter(
                 if with_label:
                     h = add(h, load(work.label, place))
                 if protocol.sequential and layer > 0:
-                    before = load(work.s, place_of(work.lanes, p - protocol.panels, b))
+                    up = word(work.words, work.lanes * (p - protocol.panels) + b)
+                    before = signs_of(up)
                     if protocol.limit:
                         there = _updated(protocol, keys, flag(0), layer - 1, panel, b)
-                        up = word(work.words, work.lanes * (p - protocol.panels) + b)
                         before = spins_of(up, there)
                     h = add_times(h, before, real(chain, CHAIN + 1))
                 up = ups(h) | unused
@@ -251,7 +258,7 @@ def learn_inputs(
         part,
         Post(work.g + size, work.input_patterns),
         real(protocol.numbers, DECAY + 1),
-        Pre(work.input_codes, work.inputs, work.field),
+        Pre(work.input_codes, work.field),
     )
 
 
@@ -284,10 +291,9 @@ class Post(NamedTuple):
 
 
 class Pre(NamedTuple):
-    """What is multiplied: codes and signs of the columns; and where products are added."""
+    """What is multiplied: codes of the columns; and where products are added."""
 
     codes: int
-    s: int
     out: int
 
 
@@ -357,13 +363,13 @@ def learn_and_multiply(
             for b in range(0, batch, 2):  # two at a time: their sums fit into 16 registers
                 place = place_of(work.lanes, p, b)
                 one, two = load(out, place), load(out, place + ROWS)
-                code = signs.codes + GROUPS * (lanes * panel + b)
-                sign = signs.s + 4 * ROWS * (lanes * panel + b)
+                code = signs.codes + CODES * (lanes * panel + b)
+                after = code + CODES
                 for k in range(groups):
                     entry = table + 4 * ROWS * 8 * k
-                    x, y = ROWS * byte(code, k), ROWS * byte(code, GROUPS + k)
-                    one = add_times(one, load(entry, x), real(sign, GROUP * k))
-                    two = add_times(two, load(entry, y), real(sign, ROWS + GROUP * k))
+                    x, y = ROWS * byte(code, k), ROWS * byte(after, k)
+                    one = add_times(one, load(entry, x), real(code + GROUPS, k))
+                    two = add_times(two, load(entry, y), real(after + GROUPS, k))
                 store(out, place, one)
                 store(out, place + ROWS, two)
 
@@ -519,9 +525,9 @@ def leave_out(
                     i = lowest_bit(left)
                     left &= left - 1
                     set_whole(work.flips, origin + count, ROWS * panel + i)
-                    set_real(work.changes, origin + count, -real(work.s, ROWS * here + i))
+                    up = word(work.words, here) >> i & 1
+                    set_real(work.changes, origin + count, -_ONE if up else _ONE)
                     count += 1
-                store(work.s, ROWS * here, spins_of(word(work.words, here), there))
             set_whole(work.counts, b * layers + layer, count)
     meeting = meet(work.meetings, part.threads, meeting)
     for layer in range(layers):
@@ -587,6 +593,19 @@ def sweep_on(
 
 
 @compiled_part
+def states(protocol: Any, work: Any, p: int, b: int) -> Any:
+    """Return the states of a panel of a sample.
+
+    They are read off their bits: a thread that lists the flips of a sample changes little memory
+    of panels that are another's.
+    """
+    here = work.lanes * p + b
+    if protocol.limit:
+        return spins_of(word(work.words, here), word(work.there, here))
+    return signs_of(word(work.words, here))
+
+
+@compiled_part
 def _chain_field(protocol: Any, work: Any, layer: int, panel: int, b: int, numbers: int) -> Any:
     """Return J s + J_D s and the fields of the layers on both sides, of a panel of a sample.
 
@@ -595,12 +614,12 @@ def _chain_field(protocol: Any, work: Any, layer: int, panel: int, b: int, numbe
     panels = protocol.panels
     p, chain = layer * panels + panel, protocol.numbers
     place = place_of(work.lanes, p, b)
-    h = add_times(load(work.product, place), load(work.s, place), real(chain, numbers))
+    h = add_times(load(work.product, place), states(protocol, work, p, b), real(chain, numbers))
     if layer > 0:
-        left = load(work.s, place_of(work.lanes, p - panels, b))
+        left = states(protocol, work, p - panels, b)
         h = add_times(h, left, real(chain, numbers + 1))
     if layer < protocol.layers - 1:
-        right = load(work.s, place_of(work.lanes, p + panels, b))
+        right = states(protocol, work, p + panels, b)
         h = add_times(h, right, real(chain, numbers + 2))
     return h
 
@@ -654,12 +673,11 @@ def _list_flips(protocol: Any, work: Any, layer: int, b: int, keys: int, sweep: 
                 after = there | change
                 set_word(work.there, here, after)
             set_word(work.words, here, wanted)
-            store(work.s, ROWS * here, spins_of(wanted, after))
             while change != 0:
                 i = lowest_bit(change)
                 change &= change - 1
                 set_whole(work.flips, origin + count, ROWS * panel + i)
-                now = real(work.s, ROWS * here + i)
+                now = _ONE if wanted >> i & 1 else -_ONE
                 set_real(work.changes, origin + count, now + now if there >> i & 1 else now)
                 count += 1
     set_whole(work.counts, b * protocol.layers + layer, count)
@@ -697,7 +715,8 @@ def judge(protocol: Any, work: Any, part: Any, batch: int) -> None:
             p = layer * panels + panel
             for b in range(batch):
                 place = place_of(work.lanes, p, b)
-                s = load(work.s, place)
+                s = states(protocol, work, p, b)
+                store(work.s, place, s)
                 h = _chain_field(protocol, work, layer, panel, b, TEST)
                 h = add_times(h, load(work.field, place), real(numbers, TEST + 3))
                 h = add_times(h, load(work.label, place), real(numbers, TEST + 4))
@@ -729,7 +748,7 @@ def learn_readout(
     """Let W_out learn: outputs y_c o_c <= kappa_out; by tables if all states are signs."""
     batch, weights, no, yes = batches.batch, network.out, flag(0), flag(1)
     kappa, decay = real(protocol.numbers, KAPPA + 3), real(protocol.numbers, DECAY + 3)
-    learnt, signs = Post(work.gates, work.patterns), Pre(work.codes, work.s, work.outputs)
+    learnt, signs = Post(work.gates, work.patterns), Pre(work.codes, work.outputs)
     for p in range((batches.outputs + ROWS - 1) // ROWS):
         clear(work.lanes, work.outputs, p, batch)
         if by_tables:

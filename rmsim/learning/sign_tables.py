@@ -33,7 +33,7 @@ import numpy as np
 import torch
 
 from rmsim.compiled_loops import compiled, compiled_part, run_parts, shares, thread_count
-from rmsim.compiled_vectors import ROWS, load, real, set_byte, store_bytes, whole
+from rmsim.compiled_vectors import ROWS, real, set_byte, store, store_bytes, whole
 from rmsim.couplings.rows import rows_of_entries
 from rmsim.dynamics.sweeps import mask_keys, mask_threshold
 from rmsim.learning.parameters import Parameters
@@ -41,6 +41,7 @@ from rmsim.learning.phases import INFERENCE, LEARNING, label_code
 from rmsim.learning.plasticity import label_signs, ordered_batches
 from rmsim.learning.sign_table_loops import (
     CHAIN,
+    CODES,
     GROUP,
     GROUPS,
     LEAST,
@@ -57,6 +58,7 @@ from rmsim.learning.sign_table_loops import (
     multiply_reals,
     place_of,
     set_patterns_of_inputs,
+    states,
     sweep_on,
     take,
 )
@@ -75,7 +77,7 @@ _SPACE = 2**24
 _TRIED, _AGAIN = 8, 10.0
 
 #: Couplings worth a thread of their own: below, threads wait longer than they work.
-_GRAIN = 2**20
+_GRAIN = 2**18
 
 
 #: Share of the couplings that exist from which tables of all are faster than rows of these: .08 at
@@ -250,10 +252,10 @@ class TableLearner:
             "words": np.zeros(size, np.uint32),
             "wanted": np.zeros(size, np.uint32),
             "there": np.zeros(size, np.uint32),
-            "codes": np.zeros(size * GROUPS, np.uint8),
+            "codes": np.zeros(size * CODES, np.uint8),
             "patterns": np.zeros(panels * quads * ROWS, np.uint8),
             "inputs": aligned((columns * tile,)),
-            "input_codes": np.zeros(columns * lanes * GROUPS, np.uint8),
+            "input_codes": np.zeros(columns * lanes * CODES, np.uint8),
             "input_patterns": np.zeros(columns * quads * ROWS, np.uint8),
             "labels": aligned((lanes * self.back.shape[2],)),
             "outputs": aligned((outputs * tile,)),
@@ -414,9 +416,11 @@ def _write_states(batches: Any, start: int, protocol: Any, work: Any, part: Any)
         for p in range(layers * panels):
             layer, first = p // panels, ROWS * (p % panels)
             place, here = place_of(work.lanes, p, b), n * (layers * (start + b) + layer) + first
+            s = states(protocol, work, p, b)
             if first + ROWS <= n:
-                store_bytes(batches.states, here, load(work.s, place))
+                store_bytes(batches.states, here, s)
             else:
+                store(work.s, place, s)
                 for i in range(n - first):
                     set_byte(batches.states, here + i, np.int64(real(work.s, place + i)))
 
@@ -549,8 +553,8 @@ class Work(NamedTuple):
     `g` of J, W_in and W_back, one after the other. Bit i of a word is set where s = +1: `words` of
     the state, `wanted` of its field; in `there`, where s is not 0, if sweeps are masked. The
     `codes` of a sample have three bits for each four neurons, set where the others differ from the
-    first; the `patterns` of a neuron have one bit for each of four samples, set where s = +1.
-    `inputs` are by panels of 32 inputs, `labels` by sample.
+    first, and the first one itself; the `patterns` of a neuron have one bit for each of four
+    samples, set where s = +1. `inputs` are by panels of 32 inputs, `labels` by sample.
 
     `flips` and `changes` are lists of columns and of 2 s for each sample and layer, `counts` their
     lengths, `moved` the flips of each sample in this sweep and in the one before. `tables` are of

@@ -60,6 +60,7 @@ from rmsim.compiled_vectors import (
     zeros,
 )
 from rmsim.learning.sign_table_loops import (
+    CODES,
     GROUP,
     GROUPS,
     Pass,
@@ -218,7 +219,7 @@ class PairTables:
             "x": aligned((self.panels * tile,)),
             **{name: aligned((panels * tile,)) for name in ("start", "g")},
             "product": aligned((2 * panels * tile,)),
-            "codes": np.zeros(self.panels * lanes * GROUPS, np.uint8),
+            "codes": np.zeros(self.panels * lanes * CODES, np.uint8),
             **{name: np.zeros(self.panels * lanes, np.uint32) for name in ("inputs", "targets")},
             "words": np.zeros(steps * panels * lanes, np.uint32),
             **{name: np.zeros(panels * lanes, np.uint32) for name in ("wanted", "changed")},
@@ -360,8 +361,7 @@ def _learn_and_start(
     for layer in range(chain.layers):
         first = layer * chain.panels
         # All layers are multiplied with the same x: their codes begin `first` panels earlier.
-        codes = work.codes - GROUPS * work.lanes * first
-        x = work.x - 4 * ROWS * work.lanes * first
+        codes = work.codes - CODES * work.lanes * first
         for panel in range(part.first, part.last):
             p = first + panel
             clear(work.lanes, work.start, p, batch)
@@ -372,7 +372,7 @@ def _learn_and_start(
                 part,
                 Post(work.g, work.patterns),
                 _ONE,
-                Pre(codes, x, work.start),
+                Pre(codes, work.start),
             )
             for b in range(batch):
                 up = word(work.inputs, work.lanes * panel + b) | unused_rows(panel, chain.n)
