@@ -9,6 +9,7 @@ machine. Everything here is called from functions compiled by :mod:`rmsim.compil
   and a loop of hundreds of lines is built in a second or two. Nothing is checked: whoever calls
   keeps the arrays alive.
 - **16 lanes of an array** (learning of sparse networks): rows of arrays (rows, 16).
+- **Blocks of 8 x 8** of matrices, which are transposed.
 
 The sign of the dynamics is +1 at 0, as in :func:`rmsim.tensors.is_up`.
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -26,6 +28,9 @@ from numba.extending import intrinsic, models, register_model
 
 #: Numbers of a vector that is given by its address, and of a row of lanes.
 ROWS, LANES = 32, 16
+
+#: Rows and columns of a block of a matrix that is transposed in registers.
+SIDE = 8
 
 #: Masks from a counter. Weyl increment: 2^32 over the golden ratio, odd; multipliers of a 32-bit
 #: mixer of low bias (xor-shift by 16, 15, 16 between them).
@@ -510,6 +515,79 @@ def _popcount(typing_context: Any, word: Any) -> Any:
 
     return signature, generate
 
+
+# Blocks of matrices.
+
+
+def _block_at(context: Any, builder: Any, kind: Any, matrix: Any, i: Any, j: Any) -> list[Any]:
+    """Return pointers to the rows of the block of a matrix that begins at entry (i, j)."""
+    array = context.make_array(kind)(context, builder, matrix)
+    width = cgutils.unpack_tuple(builder, array.shape, 2)[1]
+    vector = ir.VectorType(context.get_value_type(kind.dtype), SIDE)
+    rows = [builder.add(i, ir.Constant(_WORD, k)) for k in range(SIDE)]
+    places = [builder.add(builder.mul(row, width), j) for row in rows]
+    return [vector_at(builder, array.data, place, vector) for place in places]
+
+
+def _loaded(builder: Any, kind: Any, rows: Sequence[Any]) -> list[Any]:
+    return [builder.load(row, align=kind.dtype.bitwidth // 8) for row in rows]
+
+
+def _stored(builder: Any, kind: Any, rows: Sequence[Any], vectors: Sequence[Any]) -> None:
+    for row, vector in zip(rows, vectors, strict=True):
+        builder.store(vector, row, align=kind.dtype.bitwidth // 8)
+
+
+def _turned(builder: Any, rows: list[Any]) -> list[Any]:
+    """Return the columns of a block: pairs of rows exchange single entries, then twos, fours."""
+    step = 1
+    while step < SIDE:
+        upper = [k if not k & step else SIDE + k - step for k in range(SIDE)]
+        lower = [k + step if not k & step else SIDE + k for k in range(SIDE)]
+        masks = [ir.Constant(ir.VectorType(_INDEX, SIDE), one) for one in (upper, lower)]
+        for k in range(SIDE):
+            if not k & step:
+                pair = rows[k], rows[k + step]
+                rows[k], rows[k + step] = (builder.shuffle_vector(*pair, x) for x in masks)
+        step *= 2
+    return rows
+
+
+def _copy_block_turned(
+    typing_context: Any, matrix: Any, i: Any, j: Any, out: Any, k: Any, m: Any
+) -> Any:
+    """Write the block of `matrix` at (i, j), transposed, into that of `out` at (k, m)."""
+    signature = types.void(matrix, types.int64, types.int64, out, types.int64, types.int64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        source, target = signature.args[0], signature.args[3]
+        there = _block_at(context, builder, target, *arguments[3:])
+        rows = _loaded(builder, source, _block_at(context, builder, source, *arguments[:3]))
+        _stored(builder, target, there, _turned(builder, rows))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+def _swap_blocks_turned(typing_context: Any, matrix: Any, i: Any, j: Any) -> Any:
+    """Exchange the blocks of a matrix at (i, j) and (j, i), each transposed; or transpose one."""
+    signature = types.void(matrix, types.int64, types.int64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind, (values, i, j) = signature.args[0], arguments
+        places = (_block_at(context, builder, kind, values, *at) for at in ((i, j), (j, i)))
+        one, two = places
+        first, second = _loaded(builder, kind, one), _loaded(builder, kind, two)
+        _stored(builder, kind, one, _turned(builder, second))
+        _stored(builder, kind, two, _turned(builder, first))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+#: Of matrices (rows, columns), whose rows are contiguous: blocks of 8 x 8.
+copy_block_turned: Any = intrinsic(_copy_block_turned)
+swap_blocks_turned: Any = intrinsic(_swap_blocks_turned)
 
 lane_dot: Any = intrinsic(_lane_dot)
 lane_bits: Any = intrinsic(_lane_bits)

@@ -27,6 +27,7 @@ import numpy as np
 import torch
 
 from rmsim.compiled_loops import compiled, run_parts, shares, thread_count
+from rmsim.compiled_vectors import SIDE, copy_block_turned, swap_blocks_turned
 from rmsim.couplings.base import ChainCouplings, Columns, Couplings, runs
 from rmsim.couplings.rows import CompressedRows, SparseCouplings, compressed
 from rmsim.given import Given, check_entries
@@ -52,8 +53,6 @@ _SIDE = 256
 
 #: Side of the square blocks by which a matrix is transposed in place: two of them fit a cache.
 _TURNED = 64
-#: Rows copied together as columns: as many numbers as a vector of the processor has.
-_LANES = 8
 
 #: Entries whose transposition is worth a thread of its own.
 _GRAIN = 2**18
@@ -286,30 +285,34 @@ def _transpose_all(matrices: Any) -> None:
 def _transpose(matrix: Any) -> None:
     """Transpose a square matrix in place, block by block."""
     n = matrix.shape[0]
-    for first in range(0, n, _TURNED):
-        last = min(n, first + _TURNED)
-        for start in range(first, n, _TURNED):
-            end = min(n, start + _TURNED)
-            for i in range(first, last):
-                for j in range(max(i + 1, start), end):
-                    matrix[i, j], matrix[j, i] = matrix[j, i], matrix[i, j]
+    whole = n // SIDE * SIDE
+    for first in range(0, whole, _TURNED):
+        last = min(whole, first + _TURNED)
+        for start in range(first, whole, _TURNED):
+            end = min(whole, start + _TURNED)
+            for i in range(first, last, SIDE):
+                for j in range(max(i, start), end, SIDE):
+                    swap_blocks_turned(matrix, i, j)
+    for i in range(whole, n):
+        for j in range(i):
+            matrix[i, j], matrix[j, i] = matrix[j, i], matrix[i, j]
 
 
 @compiled
 def _copy_transposed(matrices: Any, out: Any) -> None:
     """Write the transposed matrices, (layers, n, n), into `out`."""
     n = matrices.shape[1]
+    whole = n // SIDE * SIDE
     for layer in range(matrices.shape[0]):
         source, target = matrices[layer], out[layer]
-        whole = n // _LANES * _LANES
-        for first in range(0, whole, _LANES):  # rows read in order, a known number of them
-            some = source[first : first + _LANES]
-            for j in range(n):
-                column = target[j, first : first + _LANES]
-                for k in range(_LANES):
-                    column[k] = some[k, j]
+        for first in range(0, whole, SIDE):  # rows come from memory in their order
+            for j in range(0, whole, SIDE):
+                copy_block_turned(source, first, j, target, j, first)
         for i in range(whole, n):
             for j in range(n):
+                target[j, i] = source[i, j]
+        for i in range(whole):
+            for j in range(whole, n):
                 target[j, i] = source[i, j]
 
 

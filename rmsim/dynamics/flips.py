@@ -21,9 +21,10 @@ import torch
 
 from rmsim.compiled_loops import compiled, compiled_part, run_parts, shares, thread_count
 from rmsim.compiled_vectors import GOLDEN
-from rmsim.couplings.base import Couplings
+from rmsim.couplings.base import Columns, Couplings
 from rmsim.dynamics.sweeps import Update, mask_threshold, mix
 from rmsim.tensors import is_up
+from rmtheory.base.checks import MOST_COUPLING
 
 
 @compiled_part
@@ -124,6 +125,10 @@ def follow_flips(
     the exact field of the couplings as stored, on every machine; products in float32 give another
     one where rounding decides.
 
+    Couplings that :meth:`~rmsim.couplings.base.Couplings.check` would refuse are, one network after
+    the other: where all of them come from far memory, a look at them beforehand is an eighth of
+    the time.
+
     Parameters
     ----------
     couplings : Couplings
@@ -155,6 +160,9 @@ def follow_flips(
         columns = None
         for here in range(*places):
             columns = couplings.columns_of(chosen[here], columns)
+            largest = _largest_size(columns[0])
+            if not largest <= MOST_COUPLING or _has_diagonal(columns, couplings.n):
+                couplings.check()
             field, words = no_field, no_keys
             if external is not None:
                 field = (
@@ -163,7 +171,7 @@ def follow_flips(
             if keys is not None:
                 words = keys[here].contiguous().numpy()
             up, anchor, counters, margin, unsatisfied = (array[here] for array in arrays)
-            bound = _rounding(columns[0], couplings.n, exact, field)
+            bound = _rounding(largest, couplings.n, exact, field)
             parts = shares(starts, min(threads, starts))
             for first in range(sweeps[0], sweeps[1], _FRESH):
                 span = (first, min(sweeps[1], first + _FRESH))
@@ -181,9 +189,15 @@ def follow_flips(
         follow((0, samples), threads)
 
 
-def _rounding(values: Any, n: int, chain: Sequence[float], field: Any) -> float:
+def _has_diagonal(columns: Columns, n: int) -> bool:
+    """Return whether an entry of dense couplings is on a diagonal, where none may be."""
+    values, bounds = columns[:2]
+    return not len(bounds) and bool(values.reshape(-1, n * n)[:, :: n + 1].any())
+
+
+def _rounding(most: float, n: int, chain: Sequence[float], field: Any) -> float:
     """Return the error of one addition to a field, in float64, at most."""
-    largest = n * _largest_size(values) + sum(abs(x) for x in chain)
+    largest = n * most + sum(abs(x) for x in chain)
     if field.size:
         largest += float(np.abs(field).max())
     return float(4 * _UNIT * largest)  # flips double an entry, several are added together
@@ -191,17 +205,22 @@ def _rounding(values: Any, n: int, chain: Sequence[float], field: Any) -> float:
 
 @compiled
 def _largest_size(values: Any) -> Any:
-    """Return the largest size of a number, 0 if there is none; groups of numbers side by side."""
+    """Return the largest size of a number, 0 if there is none, NaN if one is not finite.
+
+    Groups of numbers go side by side.
+    """
     whole = len(values) // _TOGETHER * _TOGETHER
-    most = np.zeros(_TOGETHER)
+    most, none = np.zeros(_TOGETHER), np.zeros(_TOGETHER)
     for first in range(0, whole, _TOGETHER):
         group = values[first : first + _TOGETHER]
         for k in range(_TOGETHER):
             size = abs(group[k])
             most[k] = size if size > most[k] else most[k]
+            none[k] += size * 0  # not 0 if that is infinite or no number
     for k in range(whole, len(values)):
         most[0] = max(most[0], abs(values[k]))
-    return most.max()
+        none[0] += values[k] * 0
+    return most.max() + none.sum()
 
 
 @compiled

@@ -413,6 +413,19 @@ def test_errors_of_fractions_and_medians() -> None:
     assert fraction(clones)[1] == pytest.approx(fraction(clones[:, :1])[1], rel=0.05)
 
 
+@pytest.mark.parametrize("starts", [1, 8])
+@pytest.mark.parametrize(("place", "entry"), [((3, 5), math.nan), ((5, 3), -math.inf), ((4, 4), 1)])
+def test_entries_that_are_no_couplings_are_found_in_every_network(
+    starts: int, place: tuple[int, int], entry: float
+) -> None:
+    """By the look at all of them, and where one network after the other is looked at."""
+    chain = draw(Network(40, Chain(1, 0.8)), 0, range(3))
+    assert isinstance(chain, DenseChain)
+    chain.matrices[2, 0, place[0], place[1]] = entry
+    with pytest.raises(InvalidInputError, match=r"matrices must be .*, got"):
+        relax(chain, starts=starts)
+
+
 def test_bad_input() -> None:
     network = Network(4, Chain(1, 0.1))
     couplings = draw(network, 0, range(1))
