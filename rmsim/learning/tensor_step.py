@@ -62,8 +62,9 @@ def structure(parameters: Parameters, state: State) -> tuple[object, ...]:
     )
 
 
-#: Inputs, label codes and signs of the labels of a batch, (networks or 1, width, samples).
-_Signals = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+#: Inputs, label codes and signs of the labels of a batch, (networks or 1, width, samples); and what
+#: :meth:`_External.pairs` gives for it.
+_Signals = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None]
 
 #: A number of every network: one float if all have the same, else a tensor (networks, 1, 1).
 _Numbers = float | torch.Tensor
@@ -81,6 +82,9 @@ class _Matrix(Protocol):
 
     def add_(self, post: torch.Tensor, pre: torch.Tensor, rate: _Numbers, half: bool) -> None:
         """Add rate * sum over samples of post_i pre_j; with `half`, of (i, j) and (j, i), / 2."""
+
+    def shrink_(self, factor: _Numbers) -> None:
+        """Multiply those of each network."""
 
     def split(self, sizes: Sequence[int]) -> Iterable[torch.Tensor]:
         """Return the weights of each network, of which `sizes` exist, as projections store them."""
@@ -104,6 +108,10 @@ class _Dense:
             self.values.add_(product + product.mT, alpha=factor / 2)  # symmetric to the last bit
         else:
             self.values.baddbmm_(post, pre.mT, alpha=factor)
+
+    def shrink_(self, factor: _Numbers) -> None:
+        """Multiply the matrix of each network."""
+        self.values.mul_(factor)
 
     def split(self, sizes: Sequence[int]) -> Iterable[torch.Tensor]:
         """Return the matrix of each network."""
@@ -134,6 +142,10 @@ class _Rows:
             product, factor = product + self.rows.correlate(two, one), factor / 2
         self.values.addcmul_(product, self.learns, value=factor)
 
+    def shrink_(self, factor: _Numbers) -> None:
+        """Multiply the entries of each network."""
+        self.values.view(self.networks, -1, 1).mul_(factor)
+
     def split(self, sizes: Sequence[int]) -> Iterable[torch.Tensor]:
         """Return the entries of each network."""
         return torch.split_with_sizes(self.rows.entries(self.values), list(sizes))
@@ -152,6 +164,60 @@ def _spread_rows(parts: Sequence[tuple[PaddedRows, torch.Tensor]], width: int) -
     values = rows.spread(torch.cat([own for _, own in parts]))
     learns = rows.spread(torch.ones_like(torch.cat([own for _, own in parts])))
     return _Rows(rows, values, learns, len(parts))
+
+
+class _External:
+    r"""W_in and W_back of all networks, `feed` and `back`, and the fields that they give.
+
+    Whole matrices lie side by side, so that one product gives both fields,
+
+    .. math:: [W_{in}\; W_{back}] \begin{pmatrix} x & x \\ 0 & y \end{pmatrix}.
+    """
+
+    feed: _Dense | _Rows
+    back: _Dense | _Rows
+
+    def __init__(self, states: Sequence[State]) -> None:
+        self.feed = _projection([each.w_in for each in states])
+        self.back = _projection([each.w_back for each in states])
+        self.networks, self._whole = len(states), None
+        if isinstance(self.feed, _Dense) and isinstance(self.back, _Dense):
+            self._whole = _Dense(torch.cat([self.feed.values, self.back.values], -1))
+            parts = torch.split_with_sizes(
+                self._whole.values, [states[0].inputs, states[0].classes], -1
+            )
+            self.feed, self.back = map(_Dense, parts)
+
+    def pairs(
+        self, inputs: torch.Tensor, codes: torch.Tensor, size: int
+    ) -> Iterator[torch.Tensor | None]:
+        """Give for each batch of samples (networks or 1, samples, width) the matrix of x and y.
+
+        None if W_in or W_back is sparse.
+        """
+        if self._whole is None:
+            while True:
+                yield None
+        inputs = inputs.expand(len(codes), -1, -1)  # codes may be those of each network
+        last = inputs.shape[1] // size * size
+        for first, end in ((0, last), (last, inputs.shape[1])):
+            if first == end:
+                continue
+            x, y = inputs[:, first:end], codes[:, first:end]
+            shape = (len(codes), -1, min(size, end - first), x.shape[2] + y.shape[2])
+            without, both = (torch.cat([x, z], -1).view(shape) for z in (torch.zeros_like(y), y))
+            for pair in torch.stack([without, both], 2).flatten(2, 3).unbind(1):
+                yield pair.mT
+
+    def fields(
+        self, x: torch.Tensor, code: torch.Tensor, pair: torch.Tensor | None, zero: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the field of the inputs of a batch, and with that of its labels; never -0."""
+        if self._whole is None or pair is None:
+            field = self.feed.field(x.expand(self.networks, -1, -1), zero)
+            return field, self.back.field(code.expand(self.networks, -1, -1), field)
+        h = self._whole.field(pair.expand(self.networks, -1, -1), zero)
+        return h[..., : x.shape[-1]], h[..., x.shape[-1] :]
 
 
 class _Chain(ABC):
@@ -376,8 +442,7 @@ class TensorLearner:
         self.shape = one.couplings.shape
         self._one = one
         self._chain = _Chain.of(self.parameters, self.states)
-        self._in = _projection([each.w_in for each in states])
-        self._back = _projection([each.w_back for each in states])
+        self._external = _External(self.states)
         self._out = _Dense(torch.stack([each.w_out for each in states]))
         self._unit, self._zero = (
             torch.full((1, 1, 1), x, dtype=state.dtype, device=state.device) for x in (1.0, 0.0)
@@ -443,10 +508,11 @@ class TensorLearner:
             inputs = x_part.to(dtype=state.dtype, device=state.device)
             codes, signs = self._codes(y_part.to(state.device))
             masks = self._masks_of_batches(part.shape[1])
+            pairs = self._external.pairs(inputs, codes, size)
             for start in range(0, part.shape[1], size):
                 batch = slice(start, start + size)
                 columns = inputs[:, batch].mT, codes[:, batch].mT, signs[:, batch].mT
-                self._learn(columns, next(masks))
+                self._learn((*columns, next(pairs)), next(masks))
 
     def _taken(self, samples: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
         return samples[order.to(samples.device)]
@@ -526,8 +592,8 @@ class TensorLearner:
     def finish(self) -> list[State]:
         """Return the weights of every network."""
         couplings = self._chain.split()
-        w_in = _separate(self._in, [each.w_in for each in self.states])
-        w_back = _separate(self._back, [each.w_back for each in self.states])
+        w_in = _separate(self._external.feed, [each.w_in for each in self.states])
+        w_back = _separate(self._external.back, [each.w_back for each in self.states])
         parts = zip(self.states, couplings, w_in, w_back, self._out.values.unbind(), strict=True)
         return [
             replace(each, couplings=j, w_in=feed, w_back=back, w_out=out.clone())
@@ -541,14 +607,14 @@ class TensorLearner:
         x: torch.Tensor,
         code: torch.Tensor,
         signs: torch.Tensor,
+        whole: torch.Tensor | None,
         rates: dict[str, _Numbers],
         masks: list[torch.Tensor] | None,
     ) -> None:
         networks = len(self.parameters)
         shape = (networks * self.shape[0], self.shape[1], x.shape[-1])
-        field = self._in.field(x.expand(networks, -1, -1), self._zero)  # 0 + ...: never -0
-        both = self._back.field(code.expand(networks, -1, -1), field)
-        field, both = field.view(shape), both.view(shape)
+        fields = self._external.fields(x, code, whole, self._zero)
+        field, both = (one.view(shape) for one in fields)
         s = self._present(field, both, masks)
         self._change(self, s, field, both, x, code, signs, rates)
 
@@ -653,15 +719,15 @@ class TensorLearner:
         if "j" in gates or one.j.decay > 0:
             self._chain.restore()
         for name, matrix, pre, seen in (
-            ("in", self._in, x, "a_in"),
-            ("back", self._back, code, "a_back"),
+            ("in", self._external.feed, x, "a_in"),
+            ("back", self._external.back, code, "a_back"),
         ):
             if name in gates:
                 mask = self._seen_by[seen]
                 g = gates[name] if mask is None else gates[name] * mask
                 matrix.add_(g, pre.expand(networks, -1, -1), rates[name], False)
         if one.w_in.decay > 0:
-            self._in.values.view(networks, -1, 1).mul_(self._decay["in"])
+            self._external.feed.shrink_(self._decay["in"])
         if one.readout.eta > 0 and self._out.values.shape[1]:
             mask = self._seen_by["a_out"]
             read = flat if mask is None else flat * mask

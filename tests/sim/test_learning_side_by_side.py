@@ -182,10 +182,10 @@ def test_a_batch_is_one_graph_of_the_compiler(name: str, monkeypatch: pytest.Mon
 
 #: Operations of a batch, and waits, of protocols with so many sweeps as the presets have.
 _LAUNCHES = {
-    "dense": (31, 0),
+    "dense": (30, 0),
     "sparse": (51, 0),
-    "chain": (43, 0),
-    "masked": (41, 0),
+    "chain": (42, 0),
+    "masked": (40, 0),
 }
 
 
