@@ -73,8 +73,9 @@ _READ = 64
 #: Bytes of inputs in float32 at a time.
 _SPACE = 2**24
 
-#: Batches by which threads are timed, and seconds until they are again.
-_TRIED, _AGAIN = 8, 10.0
+#: Batches by which one thread is timed; seconds for which several are, since a new one shares the
+#: processor of the first for some hundredth of a second; and seconds until both are timed again.
+_TRIED, _TIMED, _AGAIN = 8, 0.1, 10.0
 
 #: Couplings worth a thread of their own: below, threads wait longer than they work.
 _GRAIN = 2**18
@@ -132,8 +133,9 @@ class TableLearner:
             most, done = min(thread_count(self.j.size, _GRAIN), self.panels, batch), 0
             while done < len(inputs):
                 threads, few = self._threads(most)
-                few &= batch == size and len(inputs) - done > batch
-                some = slice(done, done + _TRIED * batch if few else len(inputs))
+                if batch < size or len(inputs) - done <= batch:
+                    few = 0
+                some = slice(done, done + few * batch if few else len(inputs))
                 if few:
                     self._pace[threads] = self._timed(inputs[some], labels[some], batch, threads)
                 else:
@@ -150,20 +152,20 @@ class TableLearner:
         self._learn_batches(x[batch:], y[batch:], batch, threads)
         return (time.perf_counter() - start) / (len(x) // batch - 1)
 
-    def _threads(self, most: int) -> tuple[int, bool]:
-        """Return how many threads learn next, and whether they do a few batches to be timed.
+    def _threads(self, most: int) -> tuple[int, int]:
+        """Return how many threads learn next, and how many batches to be timed; 0 for the rest.
 
         Threads that meet twenty times a batch are slower than one where other processes have the
         processors. The weights do not depend on it.
         """
         if most == 1:
-            return 1, False
-        if most not in self._pace or time.perf_counter() - self._tried > _AGAIN:
+            return 1, 0
+        if 1 not in self._pace or time.perf_counter() - self._tried > _AGAIN:
             self._pace, self._tried = {}, time.perf_counter()
-            return most, True
-        if 1 not in self._pace:
-            return 1, True
-        return min(self._pace, key=self._pace.__getitem__), False
+            return 1, _TRIED
+        if most not in self._pace:
+            return most, max(_TRIED, int(_TIMED / self._pace[1]))
+        return min(self._pace, key=self._pace.__getitem__), 0
 
     def last_states(self) -> torch.Tensor:
         """Return s* of the last batch, (samples, layers, n)."""

@@ -438,7 +438,8 @@ def test_masks_of_tables_go_on_from_part_to_part_and_from_epoch_to_epoch() -> No
 def test_threads_do_not_change_what_tables_learn(monkeypatch: pytest.MonkeyPatch, p: float) -> None:
     """To the bit: every sum is one thread's."""
     monkeypatch.setattr("rmsim.learning.sign_tables._GRAIN", 1)
-    monkeypatch.setattr("rmsim.learning.sign_tables._TRIED", 2)  # then one thread, then the faster
+    monkeypatch.setattr("rmsim.learning.sign_tables._TRIED", 2)  # then several
+    monkeypatch.setattr("rmsim.learning.sign_tables._TIMED", 0.0)
     parameters = dense_recipe(100, classes=C, p=p, **CHAIN)
     state = initialise(parameters, D, C, seed=3)
     inputs, labels = task(96, D, C)
@@ -480,18 +481,18 @@ def test_inference_by_tables_in_pieces_and_threads(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_faster_number_of_threads_learns() -> None:
-    """All are timed, then one alone; again after some seconds, since machines become busy."""
+    """One is timed, then all of them; again after some seconds, since machines become busy."""
     parameters = dense_recipe(50, classes=C)
     learner = TableLearner(parameters, initialise(parameters, D, C, seed=1))
-    assert learner._threads(1) == (1, False)
-    assert learner._threads(2) == (2, True)
-    learner._pace[2] = 0.1
-    assert learner._threads(2) == (1, True)
-    for alone, chosen in ((0.2, 2), (0.01, 1)):
-        learner._pace[1] = alone
-        assert learner._threads(2) == (chosen, False)
+    assert learner._threads(1) == (1, 0)
+    assert learner._threads(2) == (1, sign_tables._TRIED)
+    learner._pace[1] = 0.001
+    assert learner._threads(2) == (2, 100)  # for a tenth of a second
+    for several, chosen in ((0.0006, 2), (0.01, 1)):
+        learner._pace[2] = several
+        assert learner._threads(2) == (chosen, 0)
     learner._tried -= 60
-    assert learner._threads(2) == (2, True)
+    assert learner._threads(2) == (1, sign_tables._TRIED)
 
 
 def test_threads_are_timed_by_the_batch_and_warm(monkeypatch: pytest.MonkeyPatch) -> None:
