@@ -164,33 +164,36 @@ def optimum_moves(data: xr.Dataset) -> Ours | None:
     return difference(_best(weak.values()), weak[there])
 
 
-def _comparable() -> tuple[Claim, ...]:
-    return tuple(
-        Claim(
-            f"comparable {name} {n}",
-            f"test accuracy of ours minus the perceptron, {name}, N = {n}, 20 epochs",
-            "comparable",
-            "main text, figure of the benchmarks",
-            "0",
-            "performance_benchmarks",
-            Minus(
-                at("accuracy", dataset=name, n=n, epochs=20),
-                at("mlp_accuracy", dataset=name, n=n, epochs=20),
-            ),
-            # More accurate than the perceptron is no less than comparable.
-            relation=Relation.ABOVE,
-            grant=grants.COMPARABLE,
-            absent=_ABSENT.get(name, ""),
-            note=(
-                "Ours learns for 20 epochs and its probe for 20 more, the perceptron for 20; the "
-                "paper may mean 10 and 10. Wide perceptrons are less accurate at the rates of the "
-                "tables; the page 'how to reproduce' has others, at 0.001."
-            ),
-            why="The paper prints no accuracies to compare with.",
-            headline=n == sizes[0] and name != "tiny_imagenet",
-        )
-        for name, (_, _, sizes, _) in _SETS.items()
-        for n in sizes
+def _behind(name: str, n: int) -> Minus:
+    """Return the reader of ours minus the perceptron at a width."""
+    where = {"dataset": name, "n": n, "epochs": 20}
+    return Minus(at("accuracy", **where), at("mlp_accuracy", **where))
+
+
+def _comparable(name: str, *sizes: int) -> Claim:
+    """Return the claim at a width of a data set, or at the worst of several."""
+    gaps = tuple(_behind(name, n) for n in sizes)
+    alone = len(sizes) == 1
+    width = f"N = {sizes[0]}" if alone else f"least over N = {sizes[0]} to {sizes[-1]}"
+    return Claim(
+        f"comparable {name} {sizes[0]}" if alone else f"comparable {name}",
+        f"test accuracy of ours minus the perceptron, {name}, {width}, 20 epochs",
+        "comparable",
+        "main text, figure of the benchmarks",
+        "0",
+        "performance_benchmarks",
+        gaps[0] if alone else Least(gaps),
+        # More accurate than the perceptron is no less than comparable.
+        relation=Relation.ABOVE,
+        grant=grants.COMPARABLE,
+        absent=_ABSENT.get(name, ""),
+        note=(
+            "Ours learns for 20 epochs and its probe for 20 more, the perceptron for 20; the "
+            "paper may mean 10 and 10. Wide perceptrons are less accurate at the rates of the "
+            "tables; the page 'how to reproduce' has others, at 0.001."
+        ),
+        why="The paper prints no accuracies to compare with.",
+        headline=alone and sizes[0] == min(_SETS[name][2]),
     )
 
 
@@ -208,7 +211,14 @@ BENCHMARKS = (
         note="Widths are integers; the parameters of ours are the mean over masks.",
         why="Some widths are not the integer nearest to the parameters of ours.",
     ),
-    *_comparable(),
+    *(
+        _comparable(name, n)
+        for name, (_, _, sizes, _) in _SETS.items()
+        if name not in _ABSENT
+        for n in sizes
+    ),
+    # Widths that nobody here can measure are no six claims.
+    *(_comparable(name, *_SETS[name][2]) for name in _ABSENT),
     Claim(
         "feedback that learns",
         f"test accuracy with W_back frozen minus W_back learnt at the rate of W_in, {_SPOT_SIZE}",

@@ -465,14 +465,9 @@ def _spots(stored: Stored) -> xr.Dataset | None:
         for name, values in designs.OTHER_SETTINGS.items()
         for value in values
     }
-    grid: Cells = {
-        (lx, jd, ly): [
-            designs.spot_network(seed, lambda_x=lx, jd=jd, lambda_y=ly) for seed in seeds
-        ]
-        for lx in designs.SPOT_LAMBDA_X
-        for jd in designs.SPOT_JD
-        for ly in designs.SPOT_LAMBDA_Y
-    }
+    grid = _Latest(
+        {cell: [designs.grid_network(*cell, seed) for seed in seeds] for cell in designs.SPOT_GRID}
+    ).with_second(stored, {cell: designs.second_grid(cell) for cell in designs.SPOT_GRID})
     last = designs.SPOT_EPOCHS
     parts = [
         # Where W_back learns, learning fails, by an amount that differs from seed to seed.
@@ -493,7 +488,7 @@ def _spots(stored: Stored) -> xr.Dataset | None:
         # Cells that settle and cells that do not are two pools, as those of the role of J_D are;
         # split after runs had been seen: of three networks each, the deviations of the 24 cells
         # that settle are 0.0006 to 0.010, of the three others 0.012 to 0.035.
-        Table(("lambda_x", "jd", "lambda_y"), grid, last, _settled).accuracy(
+        Table(("lambda_x", "jd", "lambda_y"), grid.cells, last, _settled, grid.alone).accuracy(
             stored, "test_accuracy", "test_correct", "test"
         ),
     ]
