@@ -264,6 +264,7 @@ def _relax(
         search.run(cap, every, callback)
         shape = (samples, min(width, starts - left))
         parts.append(_result(couplings, search.active.final, shape, field, named, seed))
+        del search  # before the next: their states would be there at the same time
     return join_results(parts, dim=1)
 
 
