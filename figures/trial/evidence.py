@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -61,18 +61,31 @@ class Stored(StoredRuns):
         read: dict[str, Run] = {}
         for stage in question.first:
             for run in stage:
-                again = self._second.get(_cell(run), (run,))
+                again = self._second.get((question.data, *_cell(run)), (run,))
                 read |= {one.key: one for one in again}
         return list(read.values())
 
+    def latest(self, data: str, cells: Cells) -> Latest:
+        """Return cells of a data set; those of complete second experiments have their runs."""
+        again = {
+            cell: self._second[key]
+            for cell, runs in cells.items()
+            if (key := (data, *_cell(runs[0]))) in self._second
+        }
+        return Latest({**cells, **again}, frozenset(again))
+
     @cached_property
-    def _second(self) -> dict[tuple[str, int], tuple[Run, ...]]:
-        """Cells of complete second experiments, of whichever question -> their runs."""
-        cells: dict[tuple[str, int], tuple[Run, ...]] = {}
+    def _second(self) -> dict[tuple[str, str, int], tuple[Run, ...]]:
+        """Data set and cell of complete second experiments -> their runs.
+
+        They serve all questions about the data set, so that it has one number for a cell.
+        """
+        cells: dict[tuple[str, str, int], tuple[Run, ...]] = {}
         for question in designs.questions():
             if all(map(self.covers, question.second)):
                 for run in question.second:
-                    cells[_cell(run)] = (*cells.get(_cell(run), ()), run)
+                    key = (question.data, *_cell(run))
+                    cells[key] = (*cells.get(key, ()), run)
         return cells
 
     def indicative(self, claim: Claim) -> Ours | None:
@@ -117,6 +130,21 @@ class Stored(StoredRuns):
         return by_claim
 
 
+class Latest(NamedTuple):
+    """Cells of the first experiment, or of the second where that is complete.
+
+    Parameters
+    ----------
+    cells : mapping
+        Coordinates -> runs.
+    alone : set of tuples
+        Those of second experiments, which lend their spread to no other.
+    """
+
+    cells: Cells
+    alone: frozenset[tuple[Any, ...]] = frozenset()
+
+
 def _cell(run: Run) -> tuple[str, int]:
     """Return what the networks of a cell have in common: all but the seed, and the last epoch."""
     return parameters_hash(without_seed(run.identity)), run.epochs[-1]
@@ -151,16 +179,14 @@ def _accuracies(
 
 def _benchmarks(stored: Stored) -> xr.Dataset | None:
     sizes = [(name, n) for name in designs.BENCHMARKS for n in designs.WIDTHS]
-    both = _Latest(
+    both = stored.latest(
+        "performance_benchmarks",
         {
             (*cell, which): [designs.benchmark_pair(*cell, seed)[which] for seed in designs.SEEDS]
             for cell in sizes
             for which in (0, 1)
-        }
+        },
     )
-    for cell in sizes:
-        again = designs.second_benchmark(*cell)
-        both = both.with_second(stored, {(*cell, k): [one[k] for one in again] for k in (0, 1)})
     ours, theirs = ({cell: both.cells[*cell, which] for cell in sizes} for which in (0, 1))
     alone = {cell[:-1] for cell in both.alone}
     parts = _accuracies(stored, ("dataset", "n"), ours, theirs, alone)
@@ -265,29 +291,6 @@ def _class_counts(stored: Stored) -> xr.Dataset | None:
     return data.assign(class_span_error=data["class_span"] * 0.0)
 
 
-@dataclass(frozen=True)
-class _Latest:
-    """Cells of the first experiment, or of the second where that is complete.
-
-    Parameters
-    ----------
-    cells : mapping
-        Coordinates -> runs.
-    alone : set of tuples
-        Those of second experiments, which lend their spread to no other.
-    """
-
-    cells: Cells
-    alone: frozenset[tuple[Any, ...]] = frozenset()
-
-    def with_second(self, stored: Stored, second: Cells) -> _Latest:
-        """Return the cells with those of a second experiment, once all of it is there."""
-        asked = {cell: runs for cell, runs in second.items() if runs}
-        if not all(stored.covers(run) for runs in asked.values() for run in runs):
-            return self
-        return _Latest({**self.cells, **asked}, self.alone | asked.keys())
-
-
 def _phase(*path: str) -> Number:
     """Return the reader of a number of the phases, with its error."""
 
@@ -308,15 +311,13 @@ def _overlaps(stored: Stored) -> xr.Dataset | None:
     parts: list[xr.Dataset | None] = []
     seeds = [seed for stage in designs.INITIAL_SEEDS for seed in stage]
     for epoch in (0, 1, 20):
-        latest = _Latest(
+        latest = stored.latest(
+            "qdyn_table",
             {
                 (*row, epoch): [designs.overlap_network(row, seed, (epoch,)) for seed in seeds]
                 for row in designs.ROWS
-            }
+            },
         )
-        for row in designs.ROWS if epoch == 20 else ():
-            again = {(*row, epoch): designs.second_overlaps(row)}
-            latest = latest.with_second(stored, again)
         dims = ("jd", "lambda_x", "lambda_y", "epoch")
         # The spread of networks depends on all three couplings before they are trained.
         table = Table(
@@ -350,9 +351,13 @@ def _rules(stored: Stored) -> xr.Dataset | None:
         for scheme in designs.SCHEMES
         for jd in (0.5, 0.0)
     ]
-    latest = _Latest(
-        {cell: [designs.rules_network(*cell, seed) for seed in designs.ALL_SEEDS] for cell in every}
-    ).with_second(stored, {cell: designs.second_rules(*cell) for cell in every})
+    latest = stored.latest(
+        "symmetric_rules",
+        {
+            cell: [designs.rules_network(*cell, seed) for seed in designs.ALL_SEEDS]
+            for cell in every
+        },
+    )
 
     def levels(epoch: int) -> Table:
         cells = {(*cell, epoch): runs for cell, runs in latest.cells.items()}
@@ -465,15 +470,17 @@ def _spots(stored: Stored) -> xr.Dataset | None:
         for name, values in designs.OTHER_SETTINGS.items()
         for value in values
     }
-    grid = _Latest(
-        {cell: [designs.grid_network(*cell, seed) for seed in seeds] for cell in designs.SPOT_GRID}
-    ).with_second(stored, {cell: designs.second_grid(cell) for cell in designs.SPOT_GRID})
+    changed = stored.latest("spot_checks", variants)
+    grid = stored.latest(
+        "spot_checks",
+        {cell: [designs.grid_network(*cell, seed) for seed in seeds] for cell in designs.SPOT_GRID},
+    )
     last = designs.SPOT_EPOCHS
     parts = [
         # Where W_back learns, learning fails, by an amount that differs from seed to seed.
-        Table(("variant",), variants, last, lambda cell: cell[0] == "feedback").accuracy(
-            stored, "variant_accuracy", "test_correct", "test"
-        ),
+        Table(
+            ("variant",), changed.cells, last, lambda cell: cell[0] == "feedback", changed.alone
+        ).accuracy(stored, "variant_accuracy", "test_correct", "test"),
         Table(("readout",), offline, last).gain(
             stored, "readout_gain", "offline_test_correct", "test_correct"
         ),
@@ -504,14 +511,13 @@ def _settled(cell: tuple[Any, ...]) -> bool:
 def _stages(stored: Stored) -> xr.Dataset | None:
     """Return the surveys of the landscape before and after training, means over networks."""
     seeds = [seed for stage in designs.LANDSCAPE_SEEDS for seed in stage]
-    networks = _Latest(
+    networks = stored.latest(
+        "landscape",
         {
             (lam,): [designs.landscape_network(lam, seed) for seed in seeds]
             for lam in designs.LANDSCAPE_LAMBDA_X
-        }
+        },
     )
-    for lam in designs.LANDSCAPE_LAMBDA_X:
-        networks = networks.with_second(stored, {(lam,): designs.second_landscape(lam)})
     parts = []
     for stage, epoch in (("before", 0), ("after", designs.LANDSCAPE_EPOCHS)):
         cells: Cells = {(*cell, stage): runs for cell, runs in networks.cells.items()}
