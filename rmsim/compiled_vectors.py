@@ -30,7 +30,7 @@ from numba.extending import intrinsic, models, register_model
 ROWS, LANES = 32, 16
 
 #: Rows and columns of a block of a matrix that is transposed in registers.
-SIDE = 8
+BLOCK = 8
 
 #: Masks from a counter. Weyl increment: 2^32 over the golden ratio, odd; multipliers of a 32-bit
 #: mixer of low bias (xor-shift by 16, 15, 16 between them).
@@ -523,8 +523,8 @@ def _block_at(context: Any, builder: Any, kind: Any, matrix: Any, i: Any, j: Any
     """Return pointers to the rows of the block of a matrix that begins at entry (i, j)."""
     array = context.make_array(kind)(context, builder, matrix)
     width = cgutils.unpack_tuple(builder, array.shape, 2)[1]
-    vector = ir.VectorType(context.get_value_type(kind.dtype), SIDE)
-    rows = [builder.add(i, ir.Constant(_WORD, k)) for k in range(SIDE)]
+    vector = ir.VectorType(context.get_value_type(kind.dtype), BLOCK)
+    rows = [builder.add(i, ir.Constant(_WORD, k)) for k in range(BLOCK)]
     places = [builder.add(builder.mul(row, width), j) for row in rows]
     return [vector_at(builder, array.data, place, vector) for place in places]
 
@@ -538,14 +538,14 @@ def _stored(builder: Any, kind: Any, rows: Sequence[Any], vectors: Sequence[Any]
         builder.store(vector, row, align=kind.dtype.bitwidth // 8)
 
 
-def _turned(builder: Any, rows: list[Any]) -> list[Any]:
+def _transposed(builder: Any, block: Sequence[Any]) -> list[Any]:
     """Return the columns of a block: pairs of rows exchange single entries, then twos, fours."""
-    step = 1
-    while step < SIDE:
-        upper = [k if not k & step else SIDE + k - step for k in range(SIDE)]
-        lower = [k + step if not k & step else SIDE + k for k in range(SIDE)]
-        masks = [ir.Constant(ir.VectorType(_INDEX, SIDE), one) for one in (upper, lower)]
-        for k in range(SIDE):
+    rows, step = list(block), 1
+    while step < BLOCK:
+        upper = [k if not k & step else BLOCK + k - step for k in range(BLOCK)]
+        lower = [k + step if not k & step else BLOCK + k for k in range(BLOCK)]
+        masks = [ir.Constant(ir.VectorType(_INDEX, BLOCK), one) for one in (upper, lower)]
+        for k in range(BLOCK):
             if not k & step:
                 pair = rows[k], rows[k + step]
                 rows[k], rows[k + step] = (builder.shuffle_vector(*pair, x) for x in masks)
@@ -553,7 +553,7 @@ def _turned(builder: Any, rows: list[Any]) -> list[Any]:
     return rows
 
 
-def _copy_block_turned(
+def _copy_block_transposed(
     typing_context: Any, matrix: Any, i: Any, j: Any, out: Any, k: Any, m: Any
 ) -> Any:
     """Write the block of `matrix` at (i, j), transposed, into that of `out` at (k, m)."""
@@ -563,31 +563,32 @@ def _copy_block_turned(
         source, target = signature.args[0], signature.args[3]
         there = _block_at(context, builder, target, *arguments[3:])
         rows = _loaded(builder, source, _block_at(context, builder, source, *arguments[:3]))
-        _stored(builder, target, there, _turned(builder, rows))
+        _stored(builder, target, there, _transposed(builder, rows))
         return context.get_dummy_value()
 
     return signature, generate
 
 
-def _swap_blocks_turned(typing_context: Any, matrix: Any, i: Any, j: Any) -> Any:
+def _swap_blocks_transposed(typing_context: Any, matrix: Any, i: Any, j: Any) -> Any:
     """Exchange the blocks of a matrix at (i, j) and (j, i), each transposed; or transpose one."""
     signature = types.void(matrix, types.int64, types.int64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind, (values, i, j) = signature.args[0], arguments
-        places = (_block_at(context, builder, kind, values, *at) for at in ((i, j), (j, i)))
-        one, two = places
+        one, two = (_block_at(context, builder, kind, values, *at) for at in ((i, j), (j, i)))
         first, second = _loaded(builder, kind, one), _loaded(builder, kind, two)
-        _stored(builder, kind, one, _turned(builder, second))
-        _stored(builder, kind, two, _turned(builder, first))
+        _stored(builder, kind, one, _transposed(builder, second))
+        _stored(builder, kind, two, _transposed(builder, first))
         return context.get_dummy_value()
 
     return signature, generate
 
 
-#: Of matrices (rows, columns), whose rows are contiguous: blocks of 8 x 8.
-copy_block_turned: Any = intrinsic(_copy_block_turned)
-swap_blocks_turned: Any = intrinsic(_swap_blocks_turned)
+#: Of matrices (rows, columns), whose rows are contiguous: blocks of 8 x 8, all of them inside.
+#: ``copy_block_transposed(matrix, i, j, out, k, m)`` writes the block at (i, j) into that of `out`
+#: at (k, m); ``swap_blocks_transposed(matrix, i, j)`` exchanges those at (i, j) and (j, i).
+copy_block_transposed: Any = intrinsic(_copy_block_transposed)
+swap_blocks_transposed: Any = intrinsic(_swap_blocks_transposed)
 
 lane_dot: Any = intrinsic(_lane_dot)
 lane_bits: Any = intrinsic(_lane_bits)

@@ -107,7 +107,7 @@ class _OfNetwork(ABC):
     """A number that is computed from the survey of one network."""
 
     stage: str
-    lam: float
+    lambda_x: float
 
     def __call__(self, data: xr.Dataset) -> Ours | None:
         one = select(data, self.where())
@@ -115,7 +115,7 @@ class _OfNetwork(ABC):
 
     def where(self) -> dict[str, object]:
         """Return the coordinates of the network."""
-        return _network(self.stage, self.lam)
+        return _network(self.stage, self.lambda_x)
 
     @abstractmethod
     def number(self, one: xr.Dataset) -> Ours | None:
@@ -204,12 +204,12 @@ class _Changed:
 
     name: str
     sign: int
-    lam: float
+    lambda_x: float
     single: Minus
 
     def __call__(self, data: xr.Dataset) -> Ours | None:
         of_each = At(
-            f"change_of_{self.name}", {"n": 1600, "lambda_x": self.lam, "epochs": _EPOCHS}
+            f"change_of_{self.name}", {"n": 1600, "lambda_x": self.lambda_x, "epochs": _EPOCHS}
         )(data)
         if of_each is None:
             return self.single(data)

@@ -77,7 +77,7 @@ class Results:
 
     @classmethod
     def of(cls, data: Mapping[str, xr.Dataset], stored: Stored | None = None) -> Results:
-        """Read all numbers off the data sets that are there, and off stored runs that say more.
+        """Read all numbers off the data sets that are there, or off stored runs if there are some.
 
         Stored runs are those of the trial (:mod:`figures.trial`): they reach sizes, epochs and
         errors that figures at quick scale do not.
@@ -86,9 +86,8 @@ class Results:
         for claim in CLAIMS:
             number = judge(claim, data.get(claim.data)).ours
             held = None if stored is None else stored.number(claim)
-            if (
-                held is not None
-            ):  # of several networks; the error of a figure's one lacks their spread
+            # Stored runs are of several networks; the error of a figure's one lacks their spread.
+            if held is not None:
                 number = held
             if number is not None:
                 numbers[claim.key] = number
@@ -236,16 +235,6 @@ def command(claim: Claim) -> str:
     if claim.id in decided_by_runs():
         return f"python -m figures decide --id {claim.id}"
     return claim.command
-
-
-def _says_more(stored: Ours, number: Ours | None, data: xr.Dataset | None) -> bool:
-    """Return whether a claim is read off stored runs, and not off its figure.
-
-    Below the scale of the paper a figure has one network, whose error lacks the spread of others.
-    """
-    if number is None or data is None or Run.of(data).scale != "paper":
-        return True
-    return stored.error < number.error
 
 
 def _rounded(numbers: Mapping[str, Ours]) -> dict[str, Ours]:

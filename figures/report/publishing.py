@@ -247,7 +247,7 @@ learning are a trial of their own: what is trained, at which epochs it is measur
 when it stops are fixed in `figures/trial` (`designs.py`, `without_data.py`); each result is a small
 file in `figures/data/trained` with its commit, seed and machine, and the images that were
 classified correctly, so that two networks are compared image by image. `make paper` takes these
-numbers where a figure at quick scale has none or a larger error, and names their commits. `make
+numbers where there are some, and names their commits. `make
 decide` can be killed at any time; MNIST and Fashion-MNIST are read from `RMSIM_DATA`.
 
 `docs/claims.json` has all of them, as `python -m figures claims --json` prints them.

@@ -604,7 +604,7 @@ def tuned_network(seed: int, **settings: float) -> Network:
 
 def spot_random(seed: int) -> Frozen:
     """Return random features of the same width, whose readout learns at the rate of ours."""
-    plan = _plan("random-features", SPOT_N, seed, eta_out=0.1)
+    plan = _plan("random-features", SPOT_N, seed, eta_out=RATE_OF_OURS)
     return Frozen(plan, (SPOT_EPOCHS,))
 
 
@@ -729,9 +729,10 @@ def _landscape() -> list[Question]:
     ]
 
 
-def questions() -> list[Question]:
+@cache
+def questions() -> tuple[Question, ...]:
     """Return all questions; those before others of the same value are answered first."""
-    return [
+    return (
         _class_counts(),
         _linear(),
         *without_data.searched(),
@@ -749,7 +750,7 @@ def questions() -> list[Question]:
         *without_data.capacities(),
         *_features(),
         question("what moves the difference", "performance_benchmarks", (), tuple(_variants())),
-    ]
+    )
 
 
 @cache

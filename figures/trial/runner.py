@@ -141,7 +141,7 @@ class Trial:
 
     store: Store = field(default_factory=Store)
     work: Path = WORK
-    questions: tuple[Question, ...] = field(default_factory=lambda: tuple(designs.questions()))
+    questions: tuple[Question, ...] = field(default_factory=designs.questions)
 
     def steps(self, costs: Costs) -> list[Step]:
         """Return the next stage of every question that is not answered, highest value first."""
@@ -461,7 +461,13 @@ def outlook(stored: Stored, questions: Sequence[Question] | None = None) -> dict
                 sentence = f"{question.stage_name(following)} is next: "
                 sentence += _effort(missing[following], paces)
             said.setdefault(claim, []).append(sentence)
-    return {claim: "; ".join(dict.fromkeys(sentences)) for claim, sentences in said.items()}
+    return {claim: _together(sentences) for claim, sentences in said.items()}
+
+
+def _together(sentences: Sequence[str]) -> str:
+    """Return what is next by any of the questions about a claim."""
+    following = dict.fromkeys(one for one in sentences if one != NO_MORE)
+    return "; ".join(following or [NO_MORE])
 
 
 def _effort(runs: Sequence[Run], paces: _Paces) -> str:

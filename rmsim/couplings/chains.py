@@ -27,7 +27,7 @@ import numpy as np
 import torch
 
 from rmsim.compiled_loops import compiled, run_parts, shares, thread_count
-from rmsim.compiled_vectors import SIDE, copy_block_turned, swap_blocks_turned
+from rmsim.compiled_vectors import BLOCK, copy_block_transposed, swap_blocks_transposed
 from rmsim.couplings.base import ChainCouplings, Columns, Couplings, runs
 from rmsim.couplings.rows import CompressedRows, SparseCouplings, compressed
 from rmsim.given import Given, check_entries
@@ -49,10 +49,10 @@ _BLOCK = 2**16
 _GPU_BLOCK = 2**25
 
 #: Side of the square blocks by which a matrix is made symmetric in place.
-_SIDE = 256
+_SYMMETRISED = 256
 
-#: Side of the square blocks by which a matrix is transposed in place: two of them fit a cache.
-_TURNED = 64
+#: Side of the squares by which a matrix is transposed in place: two of them fit a cache.
+_TRANSPOSED = 8 * BLOCK
 
 #: Entries whose transposition is worth a thread of its own.
 _GRAIN = 2**18
@@ -264,13 +264,13 @@ def fill_random(matrix: torch.Tensor, scale: float, stream: torch.Generator) -> 
 def symmetrise_(matrix: torch.Tensor) -> None:
     """Replace a square matrix J by (J + J^T)/sqrt(2), in blocks: a whole J^T would double it."""
     factor = math.sqrt(0.5)
-    for first in range(0, len(matrix), _SIDE):
-        last = first + _SIDE
+    for first in range(0, len(matrix), _SYMMETRISED):
+        last = first + _SYMMETRISED
         corner = matrix[first:last, first:last]
         corner.copy_((corner + corner.T) * factor)
-        for start in range(last, len(matrix), _SIDE):
-            upper = matrix[first:last, start : start + _SIDE]
-            lower = matrix[start : start + _SIDE, first:last]
+        for start in range(last, len(matrix), _SYMMETRISED):
+            upper = matrix[first:last, start : start + _SYMMETRISED]
+            lower = matrix[start : start + _SYMMETRISED, first:last]
             upper.add_(lower.T).mul_(factor)
             lower.copy_(upper.T)
 
@@ -285,14 +285,14 @@ def _transpose_all(matrices: Any) -> None:
 def _transpose(matrix: Any) -> None:
     """Transpose a square matrix in place, block by block."""
     n = matrix.shape[0]
-    whole = n // SIDE * SIDE
-    for first in range(0, whole, _TURNED):
-        last = min(whole, first + _TURNED)
-        for start in range(first, whole, _TURNED):
-            end = min(whole, start + _TURNED)
-            for i in range(first, last, SIDE):
-                for j in range(max(i, start), end, SIDE):
-                    swap_blocks_turned(matrix, i, j)
+    whole = n // BLOCK * BLOCK
+    for first in range(0, whole, _TRANSPOSED):
+        last = min(whole, first + _TRANSPOSED)
+        for start in range(first, whole, _TRANSPOSED):
+            end = min(whole, start + _TRANSPOSED)
+            for i in range(first, last, BLOCK):
+                for j in range(max(i, start), end, BLOCK):
+                    swap_blocks_transposed(matrix, i, j)
     for i in range(whole, n):
         for j in range(i):
             matrix[i, j], matrix[j, i] = matrix[j, i], matrix[i, j]
@@ -302,12 +302,12 @@ def _transpose(matrix: Any) -> None:
 def _copy_transposed(matrices: Any, out: Any) -> None:
     """Write the transposed matrices, (layers, n, n), into `out`."""
     n = matrices.shape[1]
-    whole = n // SIDE * SIDE
+    whole = n // BLOCK * BLOCK
     for layer in range(matrices.shape[0]):
         source, target = matrices[layer], out[layer]
-        for first in range(0, whole, SIDE):  # rows come from memory in their order
-            for j in range(0, whole, SIDE):
-                copy_block_turned(source, first, j, target, j, first)
+        for first in range(0, whole, BLOCK):  # rows come from memory in their order
+            for j in range(0, whole, BLOCK):
+                copy_block_transposed(source, first, j, target, j, first)
         for i in range(whole, n):
             for j in range(n):
                 target[j, i] = source[i, j]

@@ -161,19 +161,20 @@ def relax(
     cap = checks.integer("max_sweeps", max_sweeps, 1)
     count = checks.integer("starts", starts, 1)
     begin = None if start is None else _four_dimensions(tensor_of("start", start))
+    if begin is not None:
+        count = begin.shape[1]
     sets: Iterator[tuple[Couplings, range]]
     if isinstance(network, Network):
         if samples is None:
             samples = 1 if begin is None else begin.shape[0]
         chosen = sample_numbers(samples)
-        each = count if begin is None else begin.shape[1]
         sets = drawn_in_parts(
             network,
             chosen,
             number,
-            starts=each,
+            starts=count,
             dtype=choose_dtype(dtype),
-            device=choose_device(device, len(chosen) * each * network.entries),
+            device=choose_device(device, len(chosen) * count * network.entries),
             space=space,
             columns=True,
         )
@@ -182,15 +183,13 @@ def relax(
         if samples is not None:
             allowed = f"left out: these couplings are {counted(network.samples, 'sample')}"
             raise InvalidInputError("samples", str(samples), allowed)
-        if begin is not None:
-            count = begin.shape[1]
         if not follows_flips(network) or count > _FEW_STARTS:  # otherwise each when its turn comes
             network.check()
         chosen = range(first_sample, first_sample + network.samples)
         sets = iter([(network, chosen)])
     shape = (len(chosen), "starts", network.layers, network.n)
     if begin is not None:
-        begin, count = checked_states("start", begin, shape), begin.shape[1]
+        begin = checked_states("start", begin, shape)
     field = None
     if external is not None:
         whole = torch.Size((len(chosen), count, network.layers, network.n))

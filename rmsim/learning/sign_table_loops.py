@@ -593,7 +593,7 @@ def sweep_on(
 
 
 @compiled_part
-def states(protocol: Any, work: Any, p: int, b: int) -> Any:
+def spins(protocol: Any, work: Any, p: int, b: int) -> Any:
     """Return the states of a panel of a sample.
 
     They are read off their bits: a thread that lists the flips of a sample changes little memory
@@ -614,12 +614,12 @@ def _chain_field(protocol: Any, work: Any, layer: int, panel: int, b: int, numbe
     panels = protocol.panels
     p, chain = layer * panels + panel, protocol.numbers
     place = place_of(work.lanes, p, b)
-    h = add_times(load(work.product, place), states(protocol, work, p, b), real(chain, numbers))
+    h = add_times(load(work.product, place), spins(protocol, work, p, b), real(chain, numbers))
     if layer > 0:
-        left = states(protocol, work, p - panels, b)
+        left = spins(protocol, work, p - panels, b)
         h = add_times(h, left, real(chain, numbers + 1))
     if layer < protocol.layers - 1:
-        right = states(protocol, work, p + panels, b)
+        right = spins(protocol, work, p + panels, b)
         h = add_times(h, right, real(chain, numbers + 2))
     return h
 
@@ -715,7 +715,7 @@ def judge(protocol: Any, work: Any, part: Any, batch: int) -> None:
             p = layer * panels + panel
             for b in range(batch):
                 place = place_of(work.lanes, p, b)
-                s = states(protocol, work, p, b)
+                s = spins(protocol, work, p, b)
                 store(work.s, place, s)
                 h = _chain_field(protocol, work, layer, panel, b, TEST)
                 h = add_times(h, load(work.field, place), real(numbers, TEST + 3))

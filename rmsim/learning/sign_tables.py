@@ -58,7 +58,7 @@ from rmsim.learning.sign_table_loops import (
     multiply_reals,
     place_of,
     set_patterns_of_inputs,
-    states,
+    spins,
     sweep_on,
     take,
 )
@@ -132,11 +132,11 @@ class TableLearner:
         for inputs, labels, batch in ordered_batches(x, y, order, size, self.state.dtype):
             most, done = min(thread_count(self.j.size, _GRAIN), self.panels, batch), 0
             while done < len(inputs):
-                threads, few = self._threads(most)
+                threads, timed = self._threads(most)
                 if batch < size or len(inputs) - done <= batch:
-                    few = 0
-                some = slice(done, done + few * batch if few else len(inputs))
-                if few:
+                    timed = 0
+                some = slice(done, done + timed * batch if timed else len(inputs))
+                if timed:
                     self._pace[threads] = self._timed(inputs[some], labels[some], batch, threads)
                 else:
                     self._learn_batches(inputs[some], labels[some], batch, threads)
@@ -418,10 +418,10 @@ def _write_states(batches: Any, start: int, protocol: Any, work: Any, part: Any)
         for p in range(layers * panels):
             layer, first = p // panels, ROWS * (p % panels)
             place, here = place_of(work.lanes, p, b), n * (layers * (start + b) + layer) + first
-            s = states(protocol, work, p, b)
+            s = spins(protocol, work, p, b)
             if first + ROWS <= n:
                 store_bytes(batches.states, here, s)
-            else:
+            else:  # a panel with rows that are no neurons, number by number
                 store(work.s, place, s)
                 for i in range(n - first):
                     set_byte(batches.states, here + i, np.int64(real(work.s, place + i)))
@@ -551,12 +551,13 @@ class TableProtocol(NamedTuple):
 class Work(NamedTuple):
     """Memory of a batch, by addresses.
 
-    Of each neuron and sample: `s`; the `product` J s; the fields of input and `label`; the gates
-    `g` of J, W_in and W_back, one after the other. Bit i of a word is set where s = +1: `words` of
-    the state, `wanted` of its field; in `there`, where s is not 0, if sweeps are masked. The
-    `codes` of a sample have three bits for each four neurons, set where the others differ from the
-    first, and the first one itself; the `patterns` of a neuron have one bit for each of four
-    samples, set where s = +1. `inputs` are by panels of 32 inputs, `labels` by sample.
+    Of each neuron and sample: `s`, written before the sweeps and after them; the `product` J s; the
+    fields of input and `label`; the gates `g` of J, W_in and W_back, one after the other. Bit i of
+    a word is set where s = +1: `words` of the state, `wanted` of its field; in `there`, where s is
+    not 0, if sweeps are masked. The `codes` of a sample have three bits for each four neurons, set
+    where the others differ from the first, and the first one itself; the `patterns` of a neuron
+    have one bit for each of four samples, set where s = +1. `inputs` are by panels of 32 inputs,
+    `labels` by sample.
 
     `flips` and `changes` are lists of columns and of 2 s for each sample and layer, `counts` their
     lengths, `moved` the flips of each sample in this sweep and in the one before. `tables` are of

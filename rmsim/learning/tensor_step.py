@@ -40,7 +40,8 @@ from rmsim.learning.plasticity import label_signs, weight
 from rmsim.learning.state import Projection, State
 from rmsim.tensors import checked_sync_interval, traced
 
-#: Bytes of inputs that are put into the order of an epoch at a time.
+#: Bytes of inputs, and of pairs of inputs and labels, that are put into the order of an epoch at a
+#: time.
 _SPACE = 2**28
 
 #: Masks, of one neuron in one sweep of one sample, that are made at a time, 20 bytes each.
@@ -180,11 +181,12 @@ class _External:
     def __init__(self, states: Sequence[State]) -> None:
         self.feed = _projection([each.w_in for each in states])
         self.back = _projection([each.w_back for each in states])
-        self.networks, self._whole = len(states), None
+        self.networks = len(states)
+        self.whole: _Dense | None = None  # the two side by side, if none is sparse
         if isinstance(self.feed, _Dense) and isinstance(self.back, _Dense):
-            self._whole = _Dense(torch.cat([self.feed.values, self.back.values], -1))
+            self.whole = _Dense(torch.cat([self.feed.values, self.back.values], -1))
             parts = torch.split_with_sizes(
-                self._whole.values, [states[0].inputs, states[0].classes], -1
+                self.whole.values, [states[0].inputs, states[0].classes], -1
             )
             self.feed, self.back = map(_Dense, parts)
 
@@ -195,28 +197,31 @@ class _External:
 
         None if W_in or W_back is sparse.
         """
-        if self._whole is None:
+        if self.whole is None:
             while True:
                 yield None
-        inputs = inputs.expand(len(codes), -1, -1)  # codes may be those of each network
-        last = inputs.shape[1] // size * size
-        for first, end in ((0, last), (last, inputs.shape[1])):
+        samples, width = inputs.shape[1:]
+        last = samples // size * size
+        for first, end, count in ((0, last, size), (last, samples, samples - last)):
             if first == end:
                 continue
-            x, y = inputs[:, first:end], codes[:, first:end]
-            shape = (len(codes), -1, min(size, end - first), x.shape[2] + y.shape[2])
-            without, both = (torch.cat([x, z], -1).view(shape) for z in (torch.zeros_like(y), y))
-            for pair in torch.stack([without, both], 2).flatten(2, 3).unbind(1):
-                yield pair.mT
+            networks = max(len(inputs), len(codes))  # codes may be those of each network
+            shape = (networks, (end - first) // count, 2, count, width + codes.shape[2])
+            pair = inputs.new_zeros(shape)
+            pair[..., :width] = inputs[:, first:end].view(len(inputs), -1, 1, count, width)
+            own = codes[:, first:end].view(len(codes), -1, count, codes.shape[2])
+            pair[:, :, 1, :, width:] = own
+            for one in pair.flatten(2, 3).unbind(1):
+                yield one.mT
 
     def fields(
         self, x: torch.Tensor, code: torch.Tensor, pair: torch.Tensor | None, zero: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the field of the inputs of a batch, and with that of its labels; never -0."""
-        if self._whole is None or pair is None:
+        if self.whole is None or pair is None:
             field = self.feed.field(x.expand(self.networks, -1, -1), zero)
             return field, self.back.field(code.expand(self.networks, -1, -1), field)
-        h = self._whole.field(pair.expand(self.networks, -1, -1), zero)
+        h = self.whole.field(pair.expand(self.networks, -1, -1), zero)
         return h[..., : x.shape[-1]], h[..., x.shape[-1] :]
 
 
@@ -501,6 +506,8 @@ class TensorLearner:
         shared = all(order is orders[0] for order in orders)
         chosen = orders[:1] if shared else orders
         width = state.dtype.itemsize * x.shape[1] * len(chosen)
+        if self._external.whole is not None:  # pairs are there as well, of every network at most
+            width += 2 * state.dtype.itemsize * (x.shape[1] + state.classes) * len(orders)
         together = size * max(1, _SPACE // (size * max(1, width)))
         for first in range(0, len(orders[0]), together):
             part = torch.stack([order[first : first + together] for order in chosen])
@@ -607,13 +614,13 @@ class TensorLearner:
         x: torch.Tensor,
         code: torch.Tensor,
         signs: torch.Tensor,
-        whole: torch.Tensor | None,
+        pair: torch.Tensor | None,
         rates: dict[str, _Numbers],
         masks: list[torch.Tensor] | None,
     ) -> None:
         networks = len(self.parameters)
         shape = (networks * self.shape[0], self.shape[1], x.shape[-1])
-        fields = self._external.fields(x, code, whole, self._zero)
+        fields = self._external.fields(x, code, pair, self._zero)
         field, both = (one.view(shape) for one in fields)
         s = self._present(field, both, masks)
         self._change(self, s, field, both, x, code, signs, rates)

@@ -216,7 +216,6 @@ class PairTables:
         quads, panels = lanes // GROUP, self.layers * self.panels
         tile, tables = lanes * ROWS, ROWS * (8 * GROUPS + 16 * quads)
         arrays = {
-            "x": aligned((self.panels * tile,)),
             **{name: aligned((panels * tile,)) for name in ("start", "g")},
             "product": aligned((2 * panels * tile,)),
             "codes": np.zeros(self.panels * lanes * CODES, np.uint8),
@@ -283,7 +282,7 @@ class _Work(NamedTuple):
     Of each neuron and sample: J s at the `start`, the `product` J s, one or two of them, and the
     gate `g`. Bit i of a word is set where a sign is +: `words` of the states, one after the other,
     `wanted` of the field, `inputs` and `targets`; in `changed`, where a neuron is not as its
-    product has it. `codes` and numbers of `x` are what tables take, `patterns` are those of the
+    product has it. `codes` of x are what tables take, `patterns` are those of the
     states. `flips` lists for each sample and layer where the columns begin that flip, `counts` has
     how many go up and down, `moved` is 1 if any did in this sweep. `columns` are those of all
     samples, for each thread; `own_flips` and `own_counts` are those of one sample and sweep.
@@ -292,7 +291,6 @@ class _Work(NamedTuple):
     lanes: int
     quads: int
     size: int
-    x: int
     start: int
     product: int
     g: int
@@ -342,12 +340,10 @@ def _take(pairs: Any, start: int, batch: int, chain: Any, work: Any, part: Any) 
     for b in range(part.first_sample, min(part.last_sample, batch)):
         row = n * whole(pairs.order, start + b)
         for panel in range(chain.panels):
-            place, target = place_of(work.lanes, panel, b), flag(0)
+            up, target = unused_rows(panel, n), flag(0)
             for k in range(min(ROWS, n - ROWS * panel)):
-                set_real(work.x, place + k, real(pairs.x, row + ROWS * panel + k))
-                up = real(pairs.y, row + ROWS * panel + k) > 0
-                target |= flag(up) << k
-            up = ups(load(work.x, place))
+                up |= flag(real(pairs.x, row + ROWS * panel + k) >= 0) << k
+                target |= flag(real(pairs.y, row + ROWS * panel + k) > 0) << k
             set_codes(work.lanes, work.codes, panel, b, up)
             set_word(work.inputs, work.lanes * panel + b, up)
             set_word(work.targets, work.lanes * panel + b, target)

@@ -25,7 +25,7 @@ from rmsim.couplings import (
     draw_diluted,
     draw_on,
 )
-from rmsim.couplings.chains import _copy_transposed, _transpose_all, symmetrise_
+from rmsim.couplings.chains import symmetrise_
 from rmsim.couplings.rows import Part
 from rmsim.network import Network
 from rmsim.search import belief_propagation
@@ -124,15 +124,17 @@ def test_symmetrise_in_blocks() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 64, 131, 200])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_matrices_are_transposed_in_blocks(n: int, dtype: type) -> None:
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_matrices_are_transposed_in_blocks(n: int, dtype: torch.dtype) -> None:
     """Copies and matrices in place, whatever is left over beside whole blocks."""
-    matrices = np.arange(3 * n * n, dtype=dtype).reshape(3, n, n)
-    expected, out = matrices.transpose(0, 2, 1).copy(), np.zeros_like(matrices)
-    _copy_transposed(matrices, out)
-    assert (out == expected).all()
-    _transpose_all(matrices)
-    assert (matrices == expected).all()
+    matrices = torch.arange(3 * n * n, dtype=dtype).view(1, 3, n, n)
+    expected = matrices.clone()
+    chain = DenseChain(matrices, 0.5, 0.0, 0.0)
+    columns = torch.from_numpy(chain.columns_of(0)[0]).view(3, n, n)
+    assert torch.equal(columns, expected[0].mT)
+    turned = chain.turned()
+    assert turned.matrices.mT.is_contiguous()
+    assert torch.equal(turned.matrices, expected)
 
 
 def test_diluted_entries_sit_anywhere() -> None:

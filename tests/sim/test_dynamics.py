@@ -426,6 +426,16 @@ def test_entries_that_are_no_couplings_are_found_in_every_network(
         relax(chain, starts=starts)
 
 
+def test_what_follows_flips_is_not_looked_at_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = draw(Network(40, Chain(1, 0.8)), 0, range(3))
+    looks: list[object] = []
+    monkeypatch.setattr(DenseChain, "check", lambda chain: looks.append(chain))
+    for starts, looked in ((1, 0), (8, 1)):
+        looks.clear()
+        relax(chain, starts=starts)
+        assert len(looks) == looked
+
+
 def test_bad_input() -> None:
     network = Network(4, Chain(1, 0.1))
     couplings = draw(network, 0, range(1))
