@@ -1,10 +1,8 @@
-"""Sparse networks against the perceptron, learnt features against frozen ones (main text, SM-D).
+"""Claims on the accuracy of trained networks.
 
-Claims on accuracies of trained networks: what the paper calls drastic, and gains.
-
-What the couplings J_D and lambda do for learning (main text, role of the RM; SM-G).
-
-Training schemes, symmetric couplings and symmetric rules (main text, SM-C, SM-E, SM-F).
+Sparse networks against the perceptron, learnt features against frozen ones (main text, SM-D); what
+J_D and lambda do for learning (main text, role of the RM; SM-G); training schemes, symmetric
+couplings and symmetric rules (main text, SM-C, SM-E, SM-F).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The report as one self-contained page: images, style and script inside, no network.
 
-First the statements of the paper with their verdicts, all verdicts as a picture and the table of
-overlaps; then every claim, then every figure with its provenance.
+First the statements of the paper with their verdicts, all verdicts as a picture, what is open and
+the table of overlaps; then every claim, then every figure with its provenance.
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
 """Stored runs as the data sets that claims read, and what they say of each claim.
 
 One function per data set: which runs its cells are (:mod:`figures.trial.designs`), and what is read
-of them. Means and errors are those of :mod:`figures.trial.tables`.
+of them; those of claims without data are in :mod:`figures.trial.without_data`. Means and errors are
+those of :mod:`figures.trial.tables`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from figures.claims.claim import At, Claim, Imagewise, Minus, Ours, judge
 from figures.claims.learning import AS_OURS
@@ -22,15 +22,13 @@ from figures.trial import designs, without_data
 from figures.trial.runs import Question, Run
 from figures.trial.store import unpack, without_seed
 from figures.trial.tables import (
-    LEAST_FREEDOM,
     Cells,
     Number,
     StoredRuns,
     Table,
-    share_error,
-    student,
+    merged_tables,
 )
-from rmtheory.base.statistics import quantile_error, sample_error, standard_error
+from rmtheory.base.statistics import sample_error
 from rmtheory.runtime.provenance import parameters_hash
 
 
@@ -110,7 +108,7 @@ class Stored(StoredRuns):
         was changed, with ': ' between them. A network that was changed has one seed, and borrows
         the spread of all widths of its data set.
         """
-        changed = _merged(_accuracies(self, ("dataset", "change"), *_changed()))
+        changed = merged_tables(_accuracies(self, ("dataset", "change"), *_changed()))
         by_width = self.data.get("performance_benchmarks")
         moved = {}
         for name in designs.BENCHMARKS:
@@ -150,13 +148,6 @@ def _cell(run: Run) -> tuple[str, int]:
     return parameters_hash(without_seed(run.identity)), run.epochs[-1]
 
 
-def _merged(parts: Sequence[xr.Dataset | None], **scalars: Any) -> xr.Dataset | None:
-    there = [part for part in parts if part is not None]
-    if not there:
-        return None
-    return xr.merge(there, compat="no_conflicts", join="outer").assign_coords(**scalars)
-
-
 def _accuracies(
     stored: Stored,
     dims: tuple[str, ...],
@@ -192,7 +183,7 @@ def _benchmarks(stored: Stored) -> xr.Dataset | None:
     parts = _accuracies(stored, ("dataset", "n"), ours, theirs, alone)
     parts += [_tuned_perceptrons(stored, theirs, alone), _class_counts(stored)]
     linear = stored.metrics(designs.linear_classifier(), designs.EPOCHS)
-    data = _merged(parts, epochs=designs.EPOCHS)
+    data = merged_tables(parts, epochs=designs.EPOCHS)
     if data is not None and linear is not None:
         right = unpack(linear["test_correct"])
         data["linear_accuracy"] = xr.DataArray(right.mean(), attrs={"images": "test"})
@@ -336,7 +327,7 @@ def _overlaps(stored: Stored) -> xr.Dataset | None:
             table.accuracy(stored, "test_accuracy", "test_correct", "test"),
         ]
         parts += rows
-    return _merged(parts, n=designs.OVERLAP_N)
+    return merged_tables(parts, n=designs.OVERLAP_N)
 
 
 def _symmetry(row: Mapping[str, Any]) -> tuple[float, float] | None:
@@ -373,7 +364,7 @@ def _rules(stored: Stored) -> xr.Dataset | None:
         table.accuracy(stored, "test_accuracy", "test_correct", "test"),
         *(levels(epoch).number(stored, "symmetry", _symmetry) for epoch in (0, last)),
     ]
-    return _merged(parts, n=designs.RULES_N, epochs=last)
+    return merged_tables(parts, n=designs.RULES_N, epochs=last)
 
 
 def _roles(stored: Stored) -> xr.Dataset | None:
@@ -402,7 +393,7 @@ def _roles(stored: Stored) -> xr.Dataset | None:
         table.accuracy(stored, "test_accuracy", "test_correct", "test"),
         first.number(stored, "unsettled", _unsettled),
     ]
-    return _merged(parts, epochs=designs.ROLE_EPOCHS)
+    return merged_tables(parts, epochs=designs.ROLE_EPOCHS)
 
 
 def _weak(cell: tuple[Any, ...]) -> bool:
@@ -430,7 +421,7 @@ def _features(stored: Stored) -> xr.Dataset | None:
         table.accuracy(stored, "training_accuracy", "train_correct", "training"),
         table.accuracy(stored, "test_accuracy", "test_correct", "test"),
     ]
-    return _merged(parts, epochs=designs.FEATURE_EPOCHS)
+    return merged_tables(parts, epochs=designs.FEATURE_EPOCHS)
 
 
 def _duality(stored: Stored) -> xr.Dataset | None:
@@ -447,7 +438,7 @@ def _duality(stored: Stored) -> xr.Dataset | None:
         for part, images in (("train", "training"), ("test", "test")):
             name = f"{images}_accuracy_{axis}"
             parts.append(table.accuracy(stored, name, f"{part}_correct", images))
-    return _merged(parts, n=designs.PAIR_N, epochs=designs.PAIR_EPOCHS)
+    return merged_tables(parts, n=designs.PAIR_N, epochs=designs.PAIR_EPOCHS)
 
 
 def _spots(stored: Stored) -> xr.Dataset | None:
@@ -499,7 +490,7 @@ def _spots(stored: Stored) -> xr.Dataset | None:
             stored, "test_accuracy", "test_correct", "test"
         ),
     ]
-    return _merged(parts, n=designs.SPOT_N, epochs=last)
+    return merged_tables(parts, n=designs.SPOT_N, epochs=last)
 
 
 def _settled(cell: tuple[Any, ...]) -> bool:
@@ -535,7 +526,7 @@ def _stages(stored: Stored) -> xr.Dataset | None:
     ]
     steps = designs.LANDSCAPE_SURVEY["steps"]
     taus = np.arange(steps + 1) / steps
-    data = _merged(parts, n=designs.LANDSCAPE_N, epochs=designs.LANDSCAPE_EPOCHS)
+    data = merged_tables(parts, n=designs.LANDSCAPE_N, epochs=designs.LANDSCAPE_EPOCHS)
     if data is None or "noise" not in data.dims:
         return None
     noises = designs.LANDSCAPE_SURVEY["noises"]
@@ -568,291 +559,6 @@ _SURVEYED: dict[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True)
-class _Searched:
-    """Samples of one method at one N and J_D, of all seeds: which succeeded, and when."""
-
-    reached: NDArray[np.bool_]
-    sweeps: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, stored: Stored, runs: Sequence[Run]) -> _Searched | None:
-        """Return the samples of the runs that are stored; None if there are none."""
-        rows = [row for run in runs if (row := stored.metrics(run, 0)) is not None]
-        if not rows:
-            return None
-        reached = np.concatenate([unpack(row["reached"]) for row in rows])
-        return cls(reached, np.concatenate([np.array(row["sweeps"]) for row in rows]))
-
-    def numbers(self) -> dict[str, float]:
-        """Return the share of successes and the median of their iterations, with errors."""
-        share = float(self.reached.mean())
-        done = self.sweeps[self.reached]
-        known = {
-            "success": share,
-            "success_error": share_error(self.reached),
-            "trials": float(len(self.reached)),
-        }
-        if len(done) > 1:
-            # Of whole numbers no error is below half a step.
-            error = float(quantile_error(np.sort(done), 0.5, resolution=0.5))
-            known |= {"sweeps_median": float(np.median(done)), "sweeps_median_error": error}
-        return known
-
-
-def _every_seed(cell: tuple[int, float, int], method: str) -> list[Run]:
-    return [without_data.search(cell, seed, method) for seed in without_data.SHARE_SEEDS[cell[2]]]
-
-
-def _curve(method: str) -> dict[float, list[Run]]:
-    """Return the searches along the curve of success of a method, by J_D."""
-    stages = [without_data.searches(method, seed) for seed in without_data.LARGE_SEEDS]
-    return {
-        jd: [stage[place] for stage in stages]
-        for place, jd in enumerate(without_data.WINDOWS[method])
-    }
-
-
-def _points(stored: Stored, method: str, extra: Sequence[tuple[int, float, int]]) -> xr.Dataset:
-    """Return what a method does on (n, jd): along its curve of success and at `extra` cells."""
-    runs = {(without_data.LARGE_N, jd): every for jd, every in _curve(method).items()}
-    runs |= {cell[:2]: _every_seed(cell, method) for cell in extra}
-    rows = {
-        cell: one.numbers()
-        for cell, every in runs.items()
-        if (one := _Searched.of(stored, every)) is not None
-    }
-    sizes, jds = sorted({n for n, _ in rows}), sorted({jd for _, jd in rows})
-    data = xr.Dataset(coords={"n": sizes, "jd": jds})
-    names = ("success", "success_error", "trials", "sweeps_median", "sweeps_median_error")
-    for name in names:
-        values = [[rows.get((n, jd), {}).get(name, np.nan) for jd in jds] for n in sizes]
-        data[name] = (("n", "jd"), np.array(values, dtype=float).reshape(len(sizes), len(jds)))
-    data = data.set_coords("trials")
-    threshold, error = _half_point(data, method)
-    return data.assign(threshold=("n", threshold), threshold_error=("n", error))
-
-
-def _half_point(data: xr.Dataset, method: str) -> tuple[list[float], list[float]]:
-    """Return the 50 % point at each N that has the whole curve; NaN elsewhere."""
-    from rmsim.studies.success_curves import crossing
-
-    values: list[tuple[float, float]] = []
-    for n in data["n"].values:
-        row = data.sel(n=n)
-        known = row.isel(jd=np.flatnonzero(row["trials"].values > 0))
-        whole = int(n) == without_data.LARGE_N and set(without_data.WINDOWS[method]) <= set(
-            known["jd"].values.tolist()
-        )
-        if not whole:
-            values.append((math.nan, math.nan))
-            continue
-        trials = known["trials"].values
-        hits = np.rint(known["success"].values * trials)
-        point = crossing(known["jd"].values, hits, trials)
-        there = point.value is not None and point.error is not None
-        values.append((point.value or 0.0, point.error or 0.0) if there else (math.nan, math.nan))
-    return [value for value, _ in values], [error for _, error in values]
-
-
-def _dynamics(stored: Stored) -> xr.Dataset | None:
-    data = _points(stored, "dynamics", [without_data.REACHABLE])
-    if not data.sizes["n"]:
-        return None
-    # A number for each cap on the sweeps; there is one.
-    caps = {name: data[name].expand_dims("cap", -1) for name in ("threshold", "threshold_error")}
-    return data.assign(caps).assign_coords(cap=[without_data.ITERATIONS["dynamics"]])
-
-
-def _algorithms(stored: Stored) -> xr.Dataset | None:
-    """Return searches in one layer as rows, one for each method and N."""
-    growing = [(n, *without_data.REINFORCED[1:]) for n in without_data.GROWING]
-    rows = []
-    for name, method, extra in (("rbp .01", "rbp", growing), ("likelihood", "likelihood", [])):
-        data = _points(stored, method, extra)
-        rows += [(name, int(n), data.sel(n=n)) for n in data["n"].values]
-    if not rows:
-        return None
-    most = max(one.sizes["jd"] for _, _, one in rows)
-
-    def points(name: str) -> tuple[tuple[str, str], NDArray[np.float64]]:
-        full = np.full((len(rows), most), np.nan)
-        for row, (_, _, one) in zip(full, rows, strict=True):
-            # Where nothing was tried there is no point.
-            row[: one.sizes["jd"]] = one[name].where(one["trials"] > 0).values
-        return ("series", "point"), full
-
-    names = ("success", "success_error", "sweeps_median", "sweeps_median_error")
-    data = xr.Dataset({name: points(name) for name in names})
-    for name in ("threshold", "threshold_error"):
-        data[name] = ("series", [float(one[name]) for _, _, one in rows])
-    return data.assign_coords(
-        trials=points("trials"),
-        coupling=points("jd"),
-        group=("series", ["core"] * len(rows)),
-        search=("series", [name for name, _, _ in rows]),
-        n=("series", [n for _, n, _ in rows]),
-    )
-
-
-def _unreachable(stored: Stored) -> xr.Dataset | None:
-    n, jd, _ = without_data.UNREACHABLE
-    searched = _Searched.of(stored, _every_seed(without_data.UNREACHABLE, "dynamics"))
-    if searched is None:
-        return None
-    known, dims = searched.numbers(), ("n", "jd")
-    return xr.Dataset(
-        {name: (dims, [[known[name]]]) for name in ("success", "success_error")},
-        {"n": [n], "jd": [jd], "trials": (dims, [[known["trials"]]])},
-    )
-
-
-def _clusters(stored: Stored) -> xr.Dataset | None:
-    """Return the share of pairs that are joined, of walks that stop, and typical neighbours."""
-    n, jd, _, typical_n = without_data.CLUSTER
-    rows = [stored.metrics(without_data.cluster(seed), 0) for seed in without_data.SHARE_SEEDS[20]]
-    there = [row for row in rows if row is not None]
-    pairs = [pair for row in there for pair in row["pairs"] if pair["pair"]]
-    parts = [_tips(stored)]
-    if len(pairs) >= LEAST_FREEDOM:
-        joined = np.array([row["joined"] for row in pairs], dtype=float)
-        typical = np.array([count for row in there for count in row["typical"]], dtype=float)
-        # A mean of zeros is not certain: that of those with a neighbour at all is not known better.
-        rare = share_error(typical > 0)
-        data = {
-            "joined": joined.mean(),
-            "joined_error": share_error(joined),
-            "typical_neighbours": typical.mean(),
-            "typical_neighbours_error": max(float(standard_error(typical)), rare),
-        }
-        parts.append(xr.Dataset(data, {"pairs": len(pairs)}))
-    return _merged(parts, n=n, jd=jd, typical_n=typical_n)
-
-
-def _tips(stored: Stored) -> xr.Dataset | None:
-    """Return the share of walks between two fixed points that stop before the second, and at tips.
-
-    At a tip nothing leads on to another fixed point but the way back.
-    """
-    rows = [stored.metrics(without_data.walks(seed), 0) for seed in without_data.SHARE_SEEDS[20]]
-    pairs = [pair for row in rows if row is not None for pair in row["pairs"] if pair["pair"]]
-    if len(pairs) < LEAST_FREEDOM:
-        return None
-    walks = [pair["walks"] for pair in pairs]
-    stops = np.array([np.mean([one["distance"] > 0 for one in own]) for own in walks])
-    tips = np.array(
-        [np.mean([one["distance"] > 0 and one["onward"] == 0 for one in own]) for own in walks]
-    )
-    data: dict[str, float] = {}
-    for name, shares in (("stops", stops), ("tips", tips)):
-        # Walks of one pair are not independent: if all do alike, so do as many as there are pairs.
-        error = max(float(standard_error(shares)), share_error(shares > 0))
-        data |= {name: float(shares.mean()), f"{name}_error": error}
-    return xr.Dataset(data, {"walks": sum(map(len, walks))})
-
-
-def _associations(stored: Stored) -> xr.Dataset | None:
-    """Return P_max and its slopes, what the printed protocol learns, and the overlaps by layer."""
-    data = _merged([_capacities(stored), _printed_trials(stored), _by_layer(stored)])
-    if data is None or "trials" not in data.coords:
-        return data
-    # Sizes that only one of the protocols has.
-    return data.assign_coords(trials=data["trials"].fillna(0).astype(int))
-
-
-def _capacities(stored: Stored) -> xr.Dataset | None:
-    """Return P_max by depth and width, what half of the trials learn, with lines through them.
-
-    Networks that share a depth and a width are taken as one: targets are drawn anew for every
-    trial, so that what one network learns twice at the same P differs as much as two networks do.
-    """
-    from rmsim.studies.capacity_sweep import half_learnt, with_slopes
-
-    seeds = [seed for stage in without_data.ASSOCIATION_SEEDS for seed in stage]
-    depths, sizes = list(without_data.STARTS), list(without_data.ASSOCIATION_N)
-    value, error = (np.full((1, len(depths), len(sizes)), np.nan) for _ in range(2))
-    trials = np.zeros(value.shape, dtype=int)
-    for a, b in np.ndindex(*value.shape[1:]):
-        runs = [without_data.capacity(depths[a], sizes[b], seed) for seed in seeds]
-        rows = [row for run in runs if (row := stored.metrics(run, 0)) is not None]
-        if rows:
-            patterns = np.array([one for row in rows for one in row["patterns"]])
-            learnt = np.array([one for row in rows for one in row["o5"]]) >= without_data.LEARNT
-            trials[0, a, b] = len(patterns)
-            load = half_learnt(patterns / sizes[b], learnt)
-            value[0, a, b], error[0, a, b] = sizes[b] * load[0], sizes[b] * load[1]
-    if not trials.any():
-        return None
-    dims = ("protocol", "layers", "n")
-    data = xr.Dataset(
-        {"p_max": (dims, value), "p_max_error": (dims, error)},
-        {"protocol": ["reconstruction"], "layers": depths, "n": sizes, "trials": (dims, trials)},
-    )
-    return with_slopes(data)
-
-
-def _printed_trials(stored: Stored) -> xr.Dataset | None:
-    """Return what the protocol as printed learns of loads drawn at random."""
-    from rmsim.studies.capacity_sweep import analyse
-
-    runs = [
-        without_data.printed_association(layers, n, seed)
-        for layers in without_data.PRINTED_LAYERS
-        for n in without_data.PRINTED_N
-        for seed in without_data.PRINTED_SEEDS
-    ]
-    rows = [(run, row) for run in runs if (row := stored.metrics(run, 0)) is not None]
-    if not rows:
-        return None
-    raw = xr.Dataset(
-        {name: ("trial", [float(row[name]) for _, row in rows]) for name in ("patterns", "o5")},
-        {
-            name: ("trial", [getattr(run, name) for run, _ in rows])
-            for name in ("protocol", "layers", "n")
-        },
-    )
-    data = analyse(raw)
-    best = raw["o5"].groupby(["protocol", "layers"]).max()
-    data["best_o5"] = best.reindex(protocol=data["protocol"], layers=data["layers"])
-    return data.assign(best_o5_error=0 * data["best_o5"])
-
-
-def _by_layer(stored: Stored) -> xr.Dataset | None:
-    """Return the overlaps by layer of the chain, means over networks with the error of these.
-
-    Whether they have learnt their pairs does not matter here: what they do is what there is.
-    """
-    metrics = [
-        stored.metrics(without_data.chain_association(seed), 0) for seed in without_data.CHAIN_SEEDS
-    ]
-    rows = [row for row in metrics if row is not None]
-    if len(rows) <= LEAST_FREEDOM:
-        return None
-    layers, n, _ = without_data.CHAIN
-    patterns = [float(row["patterns"]) for row in rows]
-    data = xr.Dataset(
-        coords={
-            "layer": np.arange(1, layers + 1),
-            "overlap_protocol": "reconstruction",
-            "overlap_layers": layers,
-            "overlap_n": n,
-            "overlap_o5": min(row["o5"] for row in rows),
-            "overlap_trials": len(rows),
-            "patterns_low": min(patterns),
-            "patterns_high": max(patterns),
-        }
-    )
-    for name in ("overlap", "overlap_input"):
-        for level in ("median", "low", "high"):
-            values = np.array([row[f"{name}_{level}"] for row in rows])
-            data[f"{name}_{level}"] = ("layer", values.mean(axis=0))
-            # One spin of one network would move the mean by this: the error is not below.
-            error = np.maximum(standard_error(values), 2 / (n * len(rows)))
-            error *= student(len(rows) - 1)
-            data[f"{name}_{level}_error"] = ("layer", error)
-    return data
-
-
 _BUILDERS: dict[str, Callable[[Stored], xr.Dataset | None]] = {
     "performance_benchmarks": _benchmarks,
     "qdyn_table": _overlaps,
@@ -862,11 +568,11 @@ _BUILDERS: dict[str, Callable[[Stored], xr.Dataset | None]] = {
     "jd_lambda_duality": _duality,
     "spot_checks": _spots,
     "landscape": _stages,
-    "clusters": _clusters,
-    "capacity": _associations,
-    "searches": _unreachable,
-    "dynamics_threshold": _dynamics,
-    "thresholds": _algorithms,
+    "clusters": without_data.clusters_of,
+    "capacity": without_data.associations_of,
+    "searches": without_data.unreachable_of,
+    "dynamics_threshold": without_data.dynamics_of,
+    "thresholds": without_data.algorithms_of,
 }
 
 #: Data sets that runs of the trial give; of one figure only a share of networks.

@@ -1,14 +1,14 @@
-"""Hold the trial: which run is next, what it costs on this machine, and whether it can be repeated.
+"""Hold the trial: which run is next, what it costs, and whether it can be repeated.
 
 The value of a stage of a question is the number of its claims that are still open over the cost
 of the runs that it lacks; the stage with the highest value is run next. A run that is killed goes
 on from its last checkpoint; results are stored one by one.
 
-What a run costs on this machine: CPU-seconds, from runs stored here or a short calibration.
-
-A run of the same kind and size that this machine has stored says it best. Otherwise a piece of the
-run is timed: some batches of its epoch, after a first round that compiles, and inference on some
-samples; the rest follows by the number of batches, of epochs and of those at which it is measured.
+What a run costs on this machine in CPU-seconds is said best by one of the same kind and size that
+it has stored. Otherwise a piece of the run is timed: some batches of its epoch, after a first round
+that compiles, and inference on some samples; the rest follows by the number of batches, of epochs
+and of those at which it is measured. :func:`outlook` says it for readers of the report, from the
+runs of all machines.
 """
 
 from __future__ import annotations

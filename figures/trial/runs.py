@@ -13,9 +13,9 @@ A run is one of
 * :class:`Association`: a chain that learns random pairs;
 * :class:`Capacity`: how many random pairs a chain can learn.
 
-At every such epoch the images of the test set that are classified correctly are stored, one bit
-each, so that two runs are compared image by image (McNemar): of the difference of accuracies on the
-same n images the variance is that of :math:`c_i - c'_i \in \{-1, 0, 1\}` over n, and not the sum of
+At every epoch at which a run is measured, the images of the test set that are classified correctly
+are stored, one bit each, so that two runs are compared image by image (McNemar): of the difference
+of accuracies on the same n images the variance is that of :math:`c_i - c'_i \in \{-1, 0, 1\}` over n, and not the sum of
 two binomial ones.
 """
 

@@ -356,3 +356,11 @@ class Table:
 
     def _place(self, cell: tuple[Any, ...], axes: Mapping[str, list[Any]]) -> tuple[int, ...]:
         return tuple(axis.index(part) for part, axis in zip(cell, axes.values(), strict=True))
+
+
+def merged_tables(parts: Sequence[xr.Dataset | None], **scalars: Any) -> xr.Dataset | None:
+    """Return what is there of some tables as one, with scalar coordinates; None if nothing is."""
+    there = [part for part in parts if part is not None]
+    if not there:
+        return None
+    return xr.merge(there, compat="no_conflicts", join="outer").assign_coords(**scalars)

@@ -1,19 +1,32 @@
-"""Which runs decide the claims that need no data: fixed points, their clusters, and capacities.
+"""Claims that need no data: fixed points, their clusters, and capacities.
 
-As in :mod:`figures.trial.designs`, all of it is fixed before the runs start.
+First which runs decide them, all of it fixed before these start (:mod:`figures.trial.designs`);
+then what stored runs say (:mod:`figures.trial.evidence`).
 """
 
 from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
 
 from figures.trial.runs import (
     Association,
     Capacity,
     Cluster,
     Question,
+    Run,
     Search,
     Walks,
     question,
 )
+from figures.trial.store import unpack
+from figures.trial.tables import LEAST_FREEDOM, StoredRuns, merged_tables, share_error, student
+from rmtheory.base.statistics import quantile_error, standard_error
 
 # Networks without input.
 
@@ -220,3 +233,286 @@ def capacities() -> list[Question]:
             ),
         ),
     ]
+
+
+# What stored runs say.
+
+
+@dataclass(frozen=True)
+class _Searched:
+    """Samples of one method at one N and J_D, of all seeds: which succeeded, and when."""
+
+    reached: NDArray[np.bool_]
+    sweeps: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, stored: StoredRuns, runs: Sequence[Run]) -> _Searched | None:
+        """Return the samples of the runs that are stored; None if there are none."""
+        rows = [row for run in runs if (row := stored.metrics(run, 0)) is not None]
+        if not rows:
+            return None
+        reached = np.concatenate([unpack(row["reached"]) for row in rows])
+        return cls(reached, np.concatenate([np.array(row["sweeps"]) for row in rows]))
+
+    def numbers(self) -> dict[str, float]:
+        """Return the share of successes and the median of their iterations, with errors."""
+        share = float(self.reached.mean())
+        done = self.sweeps[self.reached]
+        known = {
+            "success": share,
+            "success_error": share_error(self.reached),
+            "trials": float(len(self.reached)),
+        }
+        if len(done) > 1:
+            # Of whole numbers no error is below half a step.
+            error = float(quantile_error(np.sort(done), 0.5, resolution=0.5))
+            known |= {"sweeps_median": float(np.median(done)), "sweeps_median_error": error}
+        return known
+
+
+def _every_seed(cell: tuple[int, float, int], method: str) -> list[Run]:
+    return [search(cell, seed, method) for seed in SHARE_SEEDS[cell[2]]]
+
+
+def _curve(method: str) -> dict[float, list[Run]]:
+    """Return the searches along the curve of success of a method, by J_D."""
+    stages = [searches(method, seed) for seed in LARGE_SEEDS]
+    return {jd: [stage[place] for stage in stages] for place, jd in enumerate(WINDOWS[method])}
+
+
+def _points(stored: StoredRuns, method: str, extra: Sequence[tuple[int, float, int]]) -> xr.Dataset:
+    """Return what a method does on (n, jd): along its curve of success and at `extra` cells."""
+    runs = {(LARGE_N, jd): every for jd, every in _curve(method).items()}
+    runs |= {cell[:2]: _every_seed(cell, method) for cell in extra}
+    rows = {
+        cell: one.numbers()
+        for cell, every in runs.items()
+        if (one := _Searched.of(stored, every)) is not None
+    }
+    sizes, jds = sorted({n for n, _ in rows}), sorted({jd for _, jd in rows})
+    data = xr.Dataset(coords={"n": sizes, "jd": jds})
+    names = ("success", "success_error", "trials", "sweeps_median", "sweeps_median_error")
+    for name in names:
+        values = [[rows.get((n, jd), {}).get(name, np.nan) for jd in jds] for n in sizes]
+        data[name] = (("n", "jd"), np.array(values, dtype=float).reshape(len(sizes), len(jds)))
+    data = data.set_coords("trials")
+    threshold, error = _half_point(data, method)
+    return data.assign(threshold=("n", threshold), threshold_error=("n", error))
+
+
+def _half_point(data: xr.Dataset, method: str) -> tuple[list[float], list[float]]:
+    """Return the 50 % point at each N that has the whole curve; NaN elsewhere."""
+    from rmsim.studies.success_curves import crossing
+
+    values: list[tuple[float, float]] = []
+    for n in data["n"].values:
+        row = data.sel(n=n)
+        known = row.isel(jd=np.flatnonzero(row["trials"].values > 0))
+        whole = int(n) == LARGE_N and set(WINDOWS[method]) <= set(known["jd"].values.tolist())
+        if not whole:
+            values.append((math.nan, math.nan))
+            continue
+        trials = known["trials"].values
+        hits = np.rint(known["success"].values * trials)
+        point = crossing(known["jd"].values, hits, trials)
+        there = point.value is not None and point.error is not None
+        values.append((point.value or 0.0, point.error or 0.0) if there else (math.nan, math.nan))
+    return [value for value, _ in values], [error for _, error in values]
+
+
+def dynamics_of(stored: StoredRuns) -> xr.Dataset | None:
+    """Return what the dynamics does along its curve of success."""
+    data = _points(stored, "dynamics", [REACHABLE])
+    if not data.sizes["n"]:
+        return None
+    # A number for each cap on the sweeps; there is one.
+    caps = {name: data[name].expand_dims("cap", -1) for name in ("threshold", "threshold_error")}
+    return data.assign(caps).assign_coords(cap=[ITERATIONS["dynamics"]])
+
+
+def algorithms_of(stored: StoredRuns) -> xr.Dataset | None:
+    """Return searches in one layer as rows, one for each method and N."""
+    growing = [(n, *REINFORCED[1:]) for n in GROWING]
+    rows = []
+    for name, method, extra in (("rbp .01", "rbp", growing), ("likelihood", "likelihood", [])):
+        data = _points(stored, method, extra)
+        rows += [(name, int(n), data.sel(n=n)) for n in data["n"].values]
+    if not rows:
+        return None
+    most = max(one.sizes["jd"] for _, _, one in rows)
+
+    def points(name: str) -> tuple[tuple[str, str], NDArray[np.float64]]:
+        full = np.full((len(rows), most), np.nan)
+        for row, (_, _, one) in zip(full, rows, strict=True):
+            # Where nothing was tried there is no point.
+            row[: one.sizes["jd"]] = one[name].where(one["trials"] > 0).values
+        return ("series", "point"), full
+
+    names = ("success", "success_error", "sweeps_median", "sweeps_median_error")
+    data = xr.Dataset({name: points(name) for name in names})
+    for name in ("threshold", "threshold_error"):
+        data[name] = ("series", [float(one[name]) for _, _, one in rows])
+    return data.assign_coords(
+        trials=points("trials"),
+        coupling=points("jd"),
+        group=("series", ["core"] * len(rows)),
+        search=("series", [name for name, _, _ in rows]),
+        n=("series", [n for _, n, _ in rows]),
+    )
+
+
+def unreachable_of(stored: StoredRuns) -> xr.Dataset | None:
+    """Return how often the dynamics ends at small J_D."""
+    n, jd, _ = UNREACHABLE
+    searched = _Searched.of(stored, _every_seed(UNREACHABLE, "dynamics"))
+    if searched is None:
+        return None
+    known, dims = searched.numbers(), ("n", "jd")
+    return xr.Dataset(
+        {name: (dims, [[known[name]]]) for name in ("success", "success_error")},
+        {"n": [n], "jd": [jd], "trials": (dims, [[known["trials"]]])},
+    )
+
+
+def clusters_of(stored: StoredRuns) -> xr.Dataset | None:
+    """Return the share of pairs that are joined, of walks that stop, and typical neighbours."""
+    n, jd, _, typical_n = CLUSTER
+    rows = [stored.metrics(cluster(seed), 0) for seed in SHARE_SEEDS[20]]
+    there = [row for row in rows if row is not None]
+    pairs = [pair for row in there for pair in row["pairs"] if pair["pair"]]
+    parts = [_tips(stored)]
+    if len(pairs) >= LEAST_FREEDOM:
+        joined = np.array([row["joined"] for row in pairs], dtype=float)
+        typical = np.array([count for row in there for count in row["typical"]], dtype=float)
+        # A mean of zeros is not certain: that of those with a neighbour at all is not known better.
+        rare = share_error(typical > 0)
+        data = {
+            "joined": joined.mean(),
+            "joined_error": share_error(joined),
+            "typical_neighbours": typical.mean(),
+            "typical_neighbours_error": max(float(standard_error(typical)), rare),
+        }
+        parts.append(xr.Dataset(data, {"pairs": len(pairs)}))
+    return merged_tables(parts, n=n, jd=jd, typical_n=typical_n)
+
+
+def _tips(stored: StoredRuns) -> xr.Dataset | None:
+    """Return the share of walks between two fixed points that stop before the second, and at tips.
+
+    At a tip nothing leads on to another fixed point but the way back.
+    """
+    rows = [stored.metrics(walks(seed), 0) for seed in SHARE_SEEDS[20]]
+    pairs = [pair for row in rows if row is not None for pair in row["pairs"] if pair["pair"]]
+    if len(pairs) < LEAST_FREEDOM:
+        return None
+    taken = [pair["walks"] for pair in pairs]
+    stops = np.array([np.mean([one["distance"] > 0 for one in own]) for own in taken])
+    tips = np.array(
+        [np.mean([one["distance"] > 0 and one["onward"] == 0 for one in own]) for own in taken]
+    )
+    data: dict[str, float] = {}
+    for name, shares in (("stops", stops), ("tips", tips)):
+        # Walks of one pair are not independent: if all do alike, so do as many as there are pairs.
+        error = max(float(standard_error(shares)), share_error(shares > 0))
+        data |= {name: float(shares.mean()), f"{name}_error": error}
+    return xr.Dataset(data, {"walks": sum(map(len, taken))})
+
+
+def associations_of(stored: StoredRuns) -> xr.Dataset | None:
+    """Return P_max and its slopes, what the printed protocol learns, and the overlaps by layer."""
+    data = merged_tables([_capacities(stored), _printed_trials(stored), _by_layer(stored)])
+    if data is None or "trials" not in data.coords:
+        return data
+    # Sizes that only one of the protocols has.
+    return data.assign_coords(trials=data["trials"].fillna(0).astype(int))
+
+
+def _capacities(stored: StoredRuns) -> xr.Dataset | None:
+    """Return P_max by depth and width, what half of the trials learn, with lines through them.
+
+    Networks that share a depth and a width are taken as one: targets are drawn anew for every
+    trial, so that what one network learns twice at the same P differs as much as two networks do.
+    """
+    from rmsim.studies.capacity_sweep import half_learnt, with_slopes
+
+    seeds = [seed for stage in ASSOCIATION_SEEDS for seed in stage]
+    depths, sizes = list(STARTS), list(ASSOCIATION_N)
+    value, error = (np.full((1, len(depths), len(sizes)), np.nan) for _ in range(2))
+    trials = np.zeros(value.shape, dtype=int)
+    for a, b in np.ndindex(*value.shape[1:]):
+        runs = [capacity(depths[a], sizes[b], seed) for seed in seeds]
+        rows = [row for run in runs if (row := stored.metrics(run, 0)) is not None]
+        if rows:
+            patterns = np.array([one for row in rows for one in row["patterns"]])
+            learnt = np.array([one for row in rows for one in row["o5"]]) >= LEARNT
+            trials[0, a, b] = len(patterns)
+            load = half_learnt(patterns / sizes[b], learnt)
+            value[0, a, b], error[0, a, b] = sizes[b] * load[0], sizes[b] * load[1]
+    if not trials.any():
+        return None
+    dims = ("protocol", "layers", "n")
+    data = xr.Dataset(
+        {"p_max": (dims, value), "p_max_error": (dims, error)},
+        {"protocol": ["reconstruction"], "layers": depths, "n": sizes, "trials": (dims, trials)},
+    )
+    return with_slopes(data)
+
+
+def _printed_trials(stored: StoredRuns) -> xr.Dataset | None:
+    """Return what the protocol as printed learns of loads drawn at random."""
+    from rmsim.studies.capacity_sweep import analyse
+
+    runs = [
+        printed_association(layers, n, seed)
+        for layers in PRINTED_LAYERS
+        for n in PRINTED_N
+        for seed in PRINTED_SEEDS
+    ]
+    rows = [(run, row) for run in runs if (row := stored.metrics(run, 0)) is not None]
+    if not rows:
+        return None
+    raw = xr.Dataset(
+        {name: ("trial", [float(row[name]) for _, row in rows]) for name in ("patterns", "o5")},
+        {
+            name: ("trial", [getattr(run, name) for run, _ in rows])
+            for name in ("protocol", "layers", "n")
+        },
+    )
+    data = analyse(raw)
+    best = raw["o5"].groupby(["protocol", "layers"]).max()
+    data["best_o5"] = best.reindex(protocol=data["protocol"], layers=data["layers"])
+    return data.assign(best_o5_error=0 * data["best_o5"])
+
+
+def _by_layer(stored: StoredRuns) -> xr.Dataset | None:
+    """Return the overlaps by layer of the chain, means over networks with the error of these.
+
+    Whether they have learnt their pairs does not matter here: what they do is what there is.
+    """
+    metrics = [stored.metrics(chain_association(seed), 0) for seed in CHAIN_SEEDS]
+    rows = [row for row in metrics if row is not None]
+    if len(rows) <= LEAST_FREEDOM:
+        return None
+    layers, n, _ = CHAIN
+    patterns = [float(row["patterns"]) for row in rows]
+    data = xr.Dataset(
+        coords={
+            "layer": np.arange(1, layers + 1),
+            "overlap_protocol": "reconstruction",
+            "overlap_layers": layers,
+            "overlap_n": n,
+            "overlap_o5": min(row["o5"] for row in rows),
+            "overlap_trials": len(rows),
+            "patterns_low": min(patterns),
+            "patterns_high": max(patterns),
+        }
+    )
+    for name in ("overlap", "overlap_input"):
+        for level in ("median", "low", "high"):
+            values = np.array([row[f"{name}_{level}"] for row in rows])
+            data[f"{name}_{level}"] = ("layer", values.mean(axis=0))
+            # One spin of one network would move the mean by this: the error is not below.
+            error = np.maximum(standard_error(values), 2 / (n * len(rows)))
+            error *= student(len(rows) - 1)
+            data[f"{name}_{level}_error"] = ("layer", error)
+    return data
