@@ -15,8 +15,8 @@ A run is one of
 
 At every epoch at which a run is measured, the images of the test set that are classified correctly
 are stored, one bit each, so that two runs are compared image by image (McNemar): of the difference
-of accuracies on the same n images the variance is that of :math:`c_i - c'_i \in \{-1, 0, 1\}` over n, and not the sum of
-two binomial ones.
+of accuracies on the same n images the variance is that of :math:`c_i - c'_i \in \{-1, 0, 1\}` over
+n, and not the sum of two binomial ones.
 """
 
 from __future__ import annotations
