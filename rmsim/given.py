@@ -169,7 +169,7 @@ def checked_matrices(name: str, J: torch.Tensor, most: float) -> torch.Tensor:
 
 def check_entries(name: str, J: torch.Tensor, most: float = MOST_COUPLING) -> None:
     """Refuse matrices (..., n, n) that are not finite, or not zero on their diagonals."""
-    _check_size(name, J, most)
+    check_size(name, J, most)
     diagonal = J.diagonal(dim1=-2, dim2=-1)
     if bool(diagonal.any()):
         *_, row = diagonal.nonzero()[0].tolist()
@@ -180,12 +180,14 @@ def check_entries(name: str, J: torch.Tensor, most: float = MOST_COUPLING) -> No
 _DIAGONAL = "zero on its diagonal: the self-coupling J_D is an argument of its own, jd"
 
 
-def _check_size(name: str, values: torch.Tensor, most: float) -> None:
+def check_size(name: str, values: torch.Tensor, most: float = MOST_COUPLING) -> None:
+    """Refuse numbers that are not finite, or larger than `most`."""
     if not values.numel():
         return
     low, high = torch.aminmax(by_address(values))
-    if not (float(low) >= -most and float(high) <= most):  # false for nan, too
-        first = (~(values.abs() <= most)).nonzero()[0].tolist()
+    limit = torch.tensor(most, dtype=values.dtype)  # which is rounded as they are
+    if not (bool(low >= -limit) and bool(high <= limit)):  # false for nan, too
+        first = (~(values.abs() <= limit)).nonzero()[0].tolist()
         value = values[tuple(first)].item()
         where = f" at {first}" if len(first) > 1 else ""  # entries of sparse rows have no place
         allowed = f"finite, and at most {most:g} in size"
@@ -204,7 +206,7 @@ def _given_rows(parts: Sequence[Any]) -> Given:
     for layer in layers:
         layer.sum_duplicates()
         layer.eliminate_zeros()
-        _check_size("J", tensor_of("J", layer.data), MOST_COUPLING)
+        check_size("J", tensor_of("J", layer.data))
         if (diagonal := layer.diagonal()).any():
             row = int(diagonal.nonzero()[0][0])
             raise InvalidInputError("J", f"{diagonal[row]:g} at [{row}, {row}]", _DIAGONAL)

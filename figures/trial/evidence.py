@@ -378,12 +378,12 @@ def _roles(stored: Stored) -> xr.Dataset | None:
     }
 
     def regime(cell: tuple[Any, ...]) -> Hashable:
-        """Return whether the full scheme has too little self-coupling to settle, at any size.
+        """Return J_D where the full scheme has too little to settle, at any size; else None.
 
-        (Pools had been by size, too, until 19 November 2026: two of them had no spread.)
+        Networks that do not settle differ the more, the less J_D they have.
         """
         scheme, _, jd = cell
-        return bool(scheme == "full" and jd < designs.SETTLED_JD)
+        return jd if scheme == "full" and jd < designs.SETTLED_JD else None
 
     dims = ("scheme", "n", "jd")
     table = Table(dims, cells, designs.ROLE_EPOCHS, regime)

@@ -39,6 +39,7 @@ from numba.extending import intrinsic
 from rmsim.compiled_loops import compiled, run_parts, shares, thread_count
 from rmsim.compiled_vectors import cgutils, splat, vector_at
 from rmsim.couplings.base import Columns, PlasticCouplings, runs
+from rmsim.given import check_size
 
 #: Multiplications worth a thread of their own; handing over a task costs some 50 microseconds.
 _GRAIN = 2**21
@@ -356,6 +357,10 @@ class SparseCouplings(PlasticCouplings):
     def fan_in(self) -> int:
         """Neurons that a row of J ranges over."""
         return self.rows.size
+
+    def check(self) -> None:
+        """Refuse entries that are not finite."""
+        check_size("rows", self.rows.values)
 
     def weights_of(self, sample: int) -> torch.Tensor:
         """Return the values of the entries of one network."""

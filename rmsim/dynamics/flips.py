@@ -12,6 +12,7 @@ the same sum (:mod:`rmsim.learning.sign_tables`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,7 @@ from rmsim.couplings.base import Columns, Couplings
 from rmsim.dynamics.sweeps import Update, mask_threshold, mix
 from rmsim.tensors import is_up
 from rmtheory.base.checks import MOST_COUPLING
+from rmtheory.base.errors import InvalidInputError
 
 
 @compiled_part
@@ -163,6 +165,9 @@ def follow_flips(
             largest = _largest_size(columns[0])
             if not largest <= MOST_COUPLING or _has_diagonal(columns, couplings.n):
                 couplings.check()
+                if not math.isfinite(largest):  # of a kind that has no check of its own
+                    allowed = f"finite, and at most {MOST_COUPLING:g} in size"
+                    raise InvalidInputError("couplings", f"{largest:g} in size", allowed)
             field, words = no_field, no_keys
             if external is not None:
                 field = (

@@ -471,6 +471,8 @@ class TensorLearner:
             "in": self._numbers([p.decay("in", state.inputs) for p in parameters]),
             "out": self._numbers([p.decay("out", p.neurons) for p in parameters]),
         }
+        levels = {(p.w_back.label_true, p.w_back.label_other) for p in parameters}
+        self._one_code = len(levels) == 1
         self._every = checked_sync_interval(state.device)
         self._rates: dict[int, dict[str, _Numbers]] = {}
         self._batch: Callable[..., None] = TensorLearner._learn_batch
@@ -506,8 +508,9 @@ class TensorLearner:
         shared = all(order is orders[0] for order in orders)
         chosen = orders[:1] if shared else orders
         width = state.dtype.itemsize * x.shape[1] * len(chosen)
-        if self._external.whole is not None:  # pairs are there as well, of every network at most
-            width += 2 * state.dtype.itemsize * (x.shape[1] + state.classes) * len(orders)
+        if self._external.whole is not None:  # pairs are there as well
+            pairs_of = len(chosen) if self._one_code else len(self.parameters)
+            width += 2 * state.dtype.itemsize * (x.shape[1] + state.classes) * pairs_of
         together = size * max(1, _SPACE // (size * max(1, width)))
         for first in range(0, len(orders[0]), together):
             part = torch.stack([order[first : first + together] for order in chosen])
@@ -530,8 +533,7 @@ class TensorLearner:
         shape = (*labels.shape[:2], state.classes)
         flat = labels.flatten(0, 1)
         signs = label_signs(state, flat).view(shape)
-        levels = {(p.w_back.label_true, p.w_back.label_other) for p in self.parameters}
-        if labels.dim() == 3 or len(levels) == 1:
+        if labels.dim() == 3 or self._one_code:
             return label_code(self._one, state, flat).view(shape), signs
         own = labels.expand(len(self.parameters), -1)
         codes = [label_code(p, state, y) for p, y in zip(self.parameters, own, strict=True)]

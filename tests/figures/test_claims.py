@@ -338,7 +338,9 @@ def test_capacity_is_judged_at_large_sizes_and_the_printed_protocol_by_what_it_r
     verdicts = {claim.key: judge(claim, large).text for claim in claims}
     assert verdicts["capacity reconstruction 3-2"] == "reconstructed"
     assert verdicts["capacity reconstruction beyond 3"] == "not resolved"
-    assert verdicts["capacity printed"] == "differs by 0.45, beyond all error"
+    assert verdicts["capacity printed"].startswith("differs by ")
+    few = large.assign_coords(trials=large["trials"] // 5)  # 20 of them
+    assert judge(_BY_KEY["capacity printed"], few).ours is None
     assert verdicts["overlap of the first layer"].startswith("differs")
     assert verdicts["overlap grows"] == "reconstructed"
 

@@ -9,14 +9,11 @@ import xarray as xr
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure as Picture
 
-from figures.claims import claim_named
 from figures.engine import figure as making
 from figures.engine.figure import Figure
 from figures.paper import capacity, performance_benchmarks, qdyn_table, trained_networks
 from figures.paper.registry import FIGURES
-from figures.trial.designs import role_network
-from figures.trial.evidence import Stored
-from figures.trial.store import Store, unpack
+from figures.trial.store import Store
 
 
 def cells(dims: Mapping[str, Any], epochs: int, names: tuple[str, ...], **scalars: Any) -> Any:
@@ -219,19 +216,6 @@ def test_capacities_of_the_stored_trials_are_drawn(monkeypatch: pytest.MonkeyPat
     assert list(diagonal.get_xdata()) == list(diagonal.get_ydata()) == [200, 600]
     put(monkeypatch)
     assert points(drawn("capacity", computed), 0) == [60, 80]
-
-
-def test_the_reason_of_the_accuracies_is_what_is_stored() -> None:
-    """Networks with the labels of the other experiments: the numbers in the words of the claim."""
-    stored = Stored.of(Store())
-    runs = [role_network("full", 1600, 0.5, seed) for seed in (0, 1, 2)]
-    start, end = ([stored.metrics(run, epoch) for run in runs] for epoch in (0, 20))
-    words = claim_named("accuracy-test-0.5-5.0-0.9").why
-    numbers = [
-        *(np.mean([unpack(row[f"{x}_correct"]) for row in end if row]) for x in ("train", "test")),
-        np.mean([row["phases"]["q_dyn"]["median"] for row in start if row]),
-    ]
-    assert all(f"of {number:.3f}" in words for number in numbers), numbers
 
 
 def test_what_is_stored_now_is_drawn() -> None:

@@ -458,9 +458,18 @@ def test_capacities_and_their_slopes_are_read_off_stored_runs() -> None:
                 tried = [round(n * load * factor, 3) for factor in (0.9, 0.98, 1.02, 1.1)]
                 row = {"patterns": tried, "o5": [0.99, 0.96, 0.94, 0.7]}
                 rows.append((without_data.capacity(layers, n, seed), {0: row}))
-    rows.append((without_data.printed_association(2, 400, 0), {0: {"patterns": 9, "o5": 0.3}}))
-    data = stored_metrics(rows).data["capacity"]
+    printed_runs = [
+        without_data.printed_association(layers, n, seed)
+        for layers in without_data.PRINTED_LAYERS
+        for n in without_data.PRINTED_N
+        for seed in without_data.PRINTED_SEEDS
+    ]
+    rows += [(run, {0: {"patterns": 9, "o5": 0.1}}) for run in printed_runs[1:]]
     by_key = {claim.key: claim for claim in CLAIMS}
+    few = stored_metrics(rows).data["capacity"]
+    assert judge(by_key["capacity printed"], few).ours is None  # one trial is not there
+    rows.append((printed_runs[0], {0: {"patterns": 9, "o5": 0.3}}))
+    data = stored_metrics(rows).data["capacity"]
     for key, slope in (("3-2", 0.1), ("beyond 3", 0.2)):
         gain = judge(by_key[f"capacity reconstruction {key}"], data).ours
         assert gain is not None
@@ -469,7 +478,9 @@ def test_capacities_and_their_slopes_are_read_off_stored_runs() -> None:
     printed = judge(by_key["capacity printed"], data)
     assert printed.ours is not None
     assert printed.ours.value == pytest.approx(0.3)
-    assert printed.ours.at == "N = 400 to 400, 1 trials"
+    assert printed.ours.at == "N = 200 to 400, 48 trials"
+    # One of 48 is 0.2 above the others: variance 0.04 (1/48)(47/48).
+    assert printed.ours.error == pytest.approx(0.2 * math.sqrt(47) / 48)
     assert printed.verdict is Verdict.DIFFERS
     bend = judge(by_key["capacity linear"], data).ours
     assert bend is not None
