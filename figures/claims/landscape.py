@@ -376,7 +376,13 @@ def _range(level: str, printed: str) -> Claim:
 
 #: Why the accuracies of the first row differ, by stored runs: those of the trial that are named
 #: 'usual labels', and of the role of J_D.
-WHY_ACCURACIES = "Labels and phases of this table were fitted to its column at initialisation."
+WHY_ACCURACIES = (
+    "Labels and phases of this table were fitted to its column at initialisation. Three networks "
+    "with the labels of all other experiments, and else the same, have a training accuracy of "
+    "0.904 ± 0.002 and a test accuracy of 0.880 ± 0.001 after 20 epochs, but a median overlap of "
+    "0.969 at initialisation instead of 0.930; with the shorter phases of the role of J_D, too, "
+    "0.902, 0.876 and 0.980."
+)
 
 #: Of accuracies that are printed as whole percents.
 _PERCENT = (

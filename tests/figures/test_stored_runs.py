@@ -1,6 +1,7 @@
 """Figures on learning draw the stored runs of the trial, as far as there are some."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,15 @@ import xarray as xr
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure as Picture
 
+from figures.claims import CLAIMS, claim_named
+from figures.claims.claim import Kind
 from figures.engine import figure as making
 from figures.engine.figure import Figure
 from figures.paper import capacity, performance_benchmarks, qdyn_table, trained_networks
 from figures.paper.registry import FIGURES
-from figures.trial.store import Store
+from figures.trial.designs import role_network, usual_labels_network
+from figures.trial.evidence import Stored
+from figures.trial.store import Store, unpack
 
 
 def cells(dims: Mapping[str, Any], epochs: int, names: tuple[str, ...], **scalars: Any) -> Any:
@@ -216,6 +221,26 @@ def test_capacities_of_the_stored_trials_are_drawn(monkeypatch: pytest.MonkeyPat
     assert list(diagonal.get_xdata()) == list(diagonal.get_ydata()) == [200, 600]
     put(monkeypatch)
     assert points(drawn("capacity", computed), 0) == [60, 80]
+
+
+def test_the_reason_of_the_accuracies_is_what_is_stored() -> None:
+    """Networks with other labels, and with shorter phases, too: the numbers in the words."""
+    stored = Stored.of(Store())
+    words = claim_named("accuracy-test-0.5-5.0-0.9").why
+    place = 0
+    for network in (usual_labels_network, partial(role_network, "full", 1600, 0.5)):
+        rows = [[stored.metrics(network(seed), epoch) for seed in range(3)] for epoch in (20, 0)]
+        end, start = ([row for row in row_of_epoch if row] for row_of_epoch in rows)
+        assert (len(end), len(start)) == (3, 3)
+        numbers = [
+            *(np.mean([unpack(row[f"{x}_correct"]) for row in end]) for x in ("train", "test")),
+            np.mean([row["phases"]["q_dyn"]["median"] for row in start]),
+        ]
+        for number in numbers:  # in this order
+            place = words.index(f"{number:.3f}", place)
+    # No initialisation row has lost what it says of the labels.
+    fitted = [claim.note for claim in CLAIMS if claim.kind is Kind.RECONSTRUCTED]
+    assert sum("labels" in note for note in fitted) == 26
 
 
 def test_what_is_stored_now_is_drawn() -> None:
