@@ -386,8 +386,13 @@ def _result(content: Mapping[str, Any], file: Path, again: str = "") -> Result:
 
 
 def machine() -> dict[str, str]:
-    """Return the processor and its threads: what rounding depends on."""
+    """Return the processor and its threads: what rounding depends on.
+
+    Virtual machines name processors of several generations alike: the name that compilers have for
+    it, which says what instructions there are, stands behind.
+    """
     import torch
+    from llvmlite.binding import get_host_cpu_name
 
     name = platform.processor() or platform.machine()
     try:
@@ -395,6 +400,7 @@ def machine() -> dict[str, str]:
         name = next(line.partition(":")[2].strip() for line in lines if "model name" in line)
     except (OSError, StopIteration):
         pass  # other systems
+    name = f"{name} ({get_host_cpu_name()})"
     return {"machine": name, "threads": str(torch.get_num_threads()), "device": "cpu"}
 
 
