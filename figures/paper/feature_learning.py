@@ -79,16 +79,28 @@ def plot(data: xr.Dataset) -> Picture:
                 capsize=2,
                 label=label,
             )
-            _draw_rate_of_ours(axis, shown, part, model, k)
+            _draw_rate_of_ours(axis, shown, part, model, f"{label}{_RATE}", k)
         axis.set_xscale("log")
         axis.set_xticks(shown["n"].values, [str(n) for n in shown["n"].values])
         axis.minorticks_off()
         label_axes(axis, "features $N$", f"{part} accuracy")
-        axis.legend(title=trained_for(shown, f"{part}_accuracy"))
+        handles, labels = axis.get_legend_handles_labels()
+        order = sorted(range(len(labels)), key=lambda k: labels[k].endswith(_RATE))  # stable
+        axis.legend(
+            [handles[k] for k in order],
+            [labels[k] for k in order],
+            title=trained_for(shown, f"{part}_accuracy"),
+        )
     return picture
 
 
-def _draw_rate_of_ours(axis: Axes, shown: xr.Dataset, part: str, model: str, k: int) -> None:
+#: Ends the label of a baseline whose readout learns at the rate of ours.
+_RATE = ", rate 0.1"
+
+
+def _draw_rate_of_ours(
+    axis: Axes, shown: xr.Dataset, part: str, model: str, label: str, k: int
+) -> None:
     """Draw a baseline whose readout learns at the rate of ours, where stored runs have it."""
     name = f"{model}{AS_OURS}"
     if name not in shown["model"].values:
@@ -101,7 +113,7 @@ def _draw_rate_of_ours(axis: Axes, shown: xr.Dataset, part: str, model: str, k: 
         marker="os^"[k],
         markerfacecolor="white",
         linewidth=0.7,
-        label="the same, rate 0.1",
+        label=label,
     )
 
 

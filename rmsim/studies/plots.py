@@ -210,7 +210,7 @@ def overlap_panel(axis: Axes, data: xr.Dataset) -> None:
         )
     ylabel = "overlap" if both else "overlap with the target"
     axis.set(xlabel="layer $l$", ylabel=ylabel, xticks=x)
-    axis.legend(loc="center left" if both else "upper left")
+    axis.legend(loc="lower left" if both else "upper left")
 
 
 def _reasons(data: xr.Dataset) -> dict[str, str]:
