@@ -185,9 +185,9 @@ def check_size(name: str, values: torch.Tensor, most: float = MOST_COUPLING) -> 
     if not values.numel():
         return
     low, high = torch.aminmax(by_address(values))
-    limit = torch.tensor(most, dtype=values.dtype)  # which is rounded as they are
-    if not (bool(low >= -limit) and bool(high <= limit)):  # false for nan, too
-        first = (~(values.abs() <= limit)).nonzero()[0].tolist()
+    limit = most * (1 + 2.0**-24)  # in float32 it may be rounded up
+    if not bool((low.double() >= -limit) & (high.double() <= limit)):  # false for nan; read once
+        first = (~(values.double().abs() <= limit)).nonzero()[0].tolist()
         value = values[tuple(first)].item()
         where = f" at {first}" if len(first) > 1 else ""  # entries of sparse rows have no place
         allowed = f"finite, and at most {most:g} in size"
