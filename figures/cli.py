@@ -202,6 +202,7 @@ def _trial(
     if hours is not None and name != "decide":
         raise InvalidInputError("hours", hours, "an option of the name decide alone")
     from figures.trial.runner import Trial, checked_hours
+    from rmtheory.runtime.progress import counting
 
     limit = checked_hours("2" if hours is None else hours)
     trial = Trial(_store(store), out / ".trial")
@@ -209,15 +210,21 @@ def _trial(
         trial = trial.about(claim)
     elif name == "verify":
         raise InvalidInputError("id", "nothing", "the id of a claim that 'claims' lists")
-    if name == "plan":
-        for line in trial.plan():
-            typer.echo(line)
-        return 0
     if name == "verify":
         return _verify(trial)
+    with counting("sizes timed", before=None, transient=True) as progress:
+        costs = trial.costs(progress)
+    if name == "plan":
+        for line in trial.plan(costs):
+            typer.echo(line)
+        return 0
     done = 0
     with if_interrupted(lambda: "the same command goes on where it was"):
-        for result in trial.hold(limit, lambda sentence: print(f"{NAME}: {sentence}")):
+
+        def say(sentence: str) -> None:
+            print(f"{NAME}: {sentence}")
+
+        for result in trial.hold(limit, say, costs=costs):
             done += 1
             typer.echo(f"{result.title}: {result.cpu_seconds:.0f} CPU-s, {trial.store.path}")
     typer.echo(f"{done} runs done; {trial.summary()}")

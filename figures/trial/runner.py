@@ -41,6 +41,7 @@ from rmtheory.base.errors import (
 )
 from rmtheory.base.statistics import sample_error
 from rmtheory.runtime.files import write_text
+from rmtheory.runtime.progress import Progress, silent
 from rmtheory.runtime.provenance import parameters_hash
 from rmtheory.runtime.run_store import RunStore
 
@@ -143,6 +144,29 @@ class Trial:
     work: Path = WORK
     questions: tuple[Question, ...] = field(default_factory=designs.questions)
 
+    def costs(self, progress: Progress = silent) -> Costs:
+        """Return what runs cost on this machine; sizes that are left and not known are timed."""
+        costs = Costs.of_machine(self.store, self.work)
+        stored = Stored.of(self.store)
+        left = [run for one in self.questions for run in self._left(one, stored)]
+        sizes = list({size_key(run): run for run in left if not costs.knows(run)}.values())
+        for done, run in enumerate(sizes):
+            progress(done, len(sizes))
+            costs.of(run)
+        if sizes:
+            progress(len(sizes))
+        return costs
+
+    def _left(self, question: Question, stored: Stored) -> list[Run]:
+        """Return the runs of a question that may still be made."""
+        asked = bool(self._open(question, stored))
+        return [
+            run
+            for stage, runs in enumerate(question.stages)
+            for run in runs
+            if (asked or not stage) and not stored.covers(run)
+        ]
+
     def steps(self, costs: Costs) -> list[Step]:
         """Return the next stage of every question that is not answered, highest value first."""
         stored = Stored.of(self.store)
@@ -174,13 +198,14 @@ class Trial:
         hours: float,
         say: Callable[[str], None] = lambda sentence: None,
         clock: Callable[[], float] = time.monotonic,
+        costs: Costs | None = None,
     ) -> Iterator[Result]:
         """Run what is next for at most `hours`, and give the results as they are stored.
 
-        A run that would end later than that is not begun.
+        A run that would end later than that is not begun. Costs are those of :meth:`costs`.
         """
         end = clock() + 3600 * checked_hours(hours)
-        costs = Costs.of_machine(self.store, self.work)
+        costs = self.costs() if costs is None else costs
         failed: set[str] = set()
         with RunStore(self.work).at_work():
             while True:
@@ -259,15 +284,19 @@ class Trial:
             epochs = tuple(epoch for epoch in run.epochs if epoch in result.metrics)
             yield compare(replace(run, epochs=epochs), result)
 
-    def plan(self) -> Iterator[str]:
-        """Give the plan line by line: every run, its cost here, what is done and what is left."""
-        costs = Costs.of_machine(self.store, self.work)
+    def plan(self, costs: Costs | None = None) -> Iterator[str]:
+        """Give the plan line by line: every run, its cost, what is done and what is left.
+
+        What is left costs so much on this machine, by :meth:`costs`; what is done has taken so much
+        on that which made it.
+        """
+        costs = self.costs() if costs is None else costs
         stored = Stored.of(self.store)
-        done = left = 0.0
-        seen: set[str] = set()
+        seconds: dict[str, dict[str, float]] = {"done": {}, "left": {}}
         order = {step.question.name: step.value for step in self.steps(costs)}
         for question in sorted(self.questions, key=lambda one: -order.get(one.name, -1.0)):
             still = self._open(question, stored)
+            left = {run.key for run in self._left(question, stored)}
             of = counted(len(question.claims), "claim")
             state = f"{len(still)} of {of} open" if question.claims else "decides no claim"
             value = order.get(question.name)
@@ -275,18 +304,19 @@ class Trial:
             yield f"{question.name} ({question.data}): {state}{worth}"
             for stage, runs in enumerate(question.stages, 1):
                 for run in runs:
-                    held = stored.covers(run)
-                    cost = costs.of(run)
-                    if run.key not in seen and math.isfinite(cost):
-                        seen.add(run.key)
-                        done, left = (done + cost, left) if held else (done, left + cost)
-                    mark = "done" if held else "left" if still or stage == 1 else "not needed"
-                    epochs = ", ".join(map(str, run.epochs))
-                    price = f"{cost:8.0f} s" if math.isfinite(cost) else "no data here"
-                    yield f"  {stage} {mark:10} {price}  {run.title}, epochs {epochs}"
+                    if stored.covers(run):
+                        mark, cost = "done", stored.results[run.key].cpu_seconds
+                    elif run.key in left:
+                        mark, cost = "left", costs.of(run)
+                    else:
+                        mark, cost = "not needed", math.nan
+                    if math.isfinite(cost):
+                        seconds[mark][run.key] = cost
+                    yield f"  {stage} {mark:10} {_price(cost)}  {run.title}, {_epochs(run)}"
+        done, ahead = (sum(each.values()) / 3600 for each in seconds.values())
         yield (
-            f"{done / 3600:.1f} core-hours done, {left / 3600:.1f} left on this machine if every "
-            f"stage is needed; {self.summary()}"
+            f"{done:.1f} core-hours done, {ahead:.1f} left on this machine if every stage is "
+            f"needed; {self.summary()}"
         )
 
     def summary(self) -> str:
@@ -295,6 +325,17 @@ class Trial:
         claims = dict.fromkeys(claim for one in self.questions for claim in one.claims)
         decided = sum(judged(claim, stored).verdict in DECIDED for claim in claims)
         return f"{decided} of {counted(len(claims), 'claim')} decided"
+
+
+def _price(seconds: float) -> str:
+    """Return what a run costs, ten characters: infinite without its data, NaN if not asked."""
+    if math.isnan(seconds):
+        return " " * 10
+    return f"{seconds:8.0f} s" if math.isfinite(seconds) else "no data here"
+
+
+def _epochs(run: Run) -> str:
+    return f"epochs {', '.join(map(str, run.epochs))}"
 
 
 @dataclass(frozen=True)
@@ -402,6 +443,10 @@ class Costs:
         """Take the cost of a run that this machine has made."""
         last = max(result.metrics)
         self.known[_size(result.identity, last)] = result.cpu_seconds / (last or 1)
+
+    def knows(self, run: Run) -> bool:
+        """Return whether the cost is known without timing a piece of the run."""
+        return size_key(run) in self.known
 
     def of(self, run: Run) -> float:
         """Return the CPU-seconds of `run`; infinity if its data are not on this machine."""
