@@ -112,7 +112,8 @@ AFTERWARDS = (
     "first, runs that were left were cut to the cells whose spread makes the error of what was "
     "open, before any of them was made: six cells of that range, ten networks of Fashion-MNIST, "
     "narrow networks from which wide ones borrow their spread, the two best rows of the overlaps, "
-    "and the two points between which the duality rises most.",
+    "and the two points between which the duality rises most. One was added then, on chains of "
+    "layers without skip connections.",
     "Readings changed on 19 November: random guessing at J_D = 0 instead of 0.05, instability at "
     "weak self-coupling off the phases instead of accuracies, baselines of frozen features at the "
     "better of two rates, and what training changes in the landscape network by network. Where the "

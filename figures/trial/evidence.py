@@ -450,11 +450,14 @@ def _spots(stored: Stored) -> xr.Dataset | None:
         ("random",): [designs.spot_random(seed) for seed in seeds],
     }
     offline: Cells = {("offline",): [designs.offline_network(seed) for seed in seeds]}
-    topology: Cells = {
-        (skip, learns): [designs.block_network(seed, learns=learns, skip=skip) for seed in seeds]
-        for skip in (False, True)
-        for learns in (True, False)
-    }
+    topology = stored.latest(
+        "spot_checks",
+        {
+            (skip, one): [designs.block_network(seed, learns=one, skip=skip) for seed in seeds]
+            for skip in (False, True)
+            for one in (True, False)
+        },
+    )
     table = {("table", 0.0): [designs.tuned_network(seed) for seed in designs.SEEDS]}
     tuned: Cells = table | {
         (name, value): [designs.tuned_network(seed, **{name: value}) for seed in designs.SEEDS]
@@ -477,9 +480,10 @@ def _spots(stored: Stored) -> xr.Dataset | None:
         ),
         # Networks without skip connections gain a little or fall to guessing, by their seed: a pool
         # of their own, chosen when three had been seen.
-        Table(("skip", "learns"), topology, last, lambda cell: cell == (False, True)).accuracy(
-            stored, "topology_accuracy", "test_correct", "test"
-        ),
+        Table(
+            *(("skip", "learns"), topology.cells, last, lambda cell: cell == (False, True)),
+            topology.alone,
+        ).accuracy(stored, "topology_accuracy", "test_correct", "test"),
         Table(("setting", "other"), tuned, designs.EPOCHS).accuracy(
             stored, "tuned_accuracy", "probe_test_correct", "test"
         ),
