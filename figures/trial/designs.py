@@ -59,12 +59,15 @@ def _network(preset: str, n: int, seed: int, epochs: tuple[int, ...], **settings
 #: The errors that are expected, and what separates the first mean from the edge of the grant:
 #:
 #: * first row of the overlaps: test accuracy .0014, .0047 beyond the edge;
-#: * rows without self-coupling: accuracies .004 to .005, .029 (lambda_y = .9) and .018 beyond;
+#: * without self-coupling, lambda_x = 5: accuracies .006 to .008, .029 beyond (lambda_y = .9). The
+#:   claim is on the largest of four rows, so that one row decides it; until 8 o'clock, before any
+#:   of these runs, there were to be 24 networks of it and 24 at lambda_y = .5, .018 beyond;
 #: * landscape: deviations of the curvature .0013 to .002, where .0025 is demanded, training
 #:   accuracy at lambda_x = 2 .0013, where .0025 is; its mean curvature is .0032 beyond the edge, at
 #:   .0014;
-#: * symmetric rules: .0037, of which sym2 is .016 within the edge, sym0 and sym1 only .004 and .005
-#:   beyond: for these two the networks do not suffice unless the first means were wrong;
+#: * symmetric rules: .005, of which sym2 is .016 within the edge. Until 8 o'clock, before any of
+#:   these runs, there were to be 100 networks of all four rules; sym0 and sym1 are only .004 and
+#:   .005 beyond the edge, which would take some 1500 and 900 networks, three hours or more each;
 #: * benchmarks at N = 2000: .0016, .0027 and .0019 (MNIST, Fashion, Entangled), .005, .010 and .006
 #:   within the edge. The 10,000 test images, .001 to .002 of that, are those of the first ones;
 #: * range of lambda_x, whose last stage was complete hours after the others: .0014, .0057 beyond
@@ -77,9 +80,9 @@ def _network(preset: str, n: int, seed: int, epochs: tuple[int, ...], **settings
 #:   them open: .013, .053 beyond the edge.
 SECOND_SEEDS = {
     "first row of the overlaps": range(100, 112),
-    "rows without self-coupling": range(100, 124),
+    "row without self-coupling": range(100, 112),
     "landscape": range(100, 112),
-    "symmetric rules": range(100, 200),
+    "symmetric rules": range(100, 160),
     "mnist, N = 2000": range(100, 120),
     "fashion_mnist, N = 2000": range(100, 110),
     "entangled_mnist, N = 2000": range(100, 120),
@@ -270,8 +273,8 @@ def second_overlaps(row: tuple[float, float, float]) -> tuple[Network, ...]:
     """Return the networks of the second experiment on a row after 20 epochs, if there is one."""
     if row == ROWS[0]:
         seeds = SECOND_SEEDS["first row of the overlaps"]
-    elif row[:2] == (0.0, 5.0):
-        seeds = SECOND_SEEDS["rows without self-coupling"]
+    elif row == (0.0, 5.0, 0.9):
+        seeds = SECOND_SEEDS["row without self-coupling"]
     else:
         return ()
     return tuple(overlap_network(row, seed, (0, 1, 20)) for seed in seeds)
@@ -386,7 +389,7 @@ def rules_network(rule: str, scheme: str, jd: float, seed: int) -> Network:
 
 def second_rules(rule: str, scheme: str, jd: float) -> tuple[Network, ...]:
     """Return the networks of the second experiment on a rule: where the full scheme is chaotic."""
-    if (scheme, jd) != (SCHEMES[0], 0.0):
+    if (scheme, jd) != (SCHEMES[0], 0.0) or rule not in ("asym", "sym2"):
         return ()
     seeds = SECOND_SEEDS["symmetric rules"]
     return tuple(rules_network(rule, scheme, jd, seed) for seed in seeds)
