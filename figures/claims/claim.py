@@ -84,7 +84,8 @@ RULE = (
     "*not resolved*, or *at the edge* if our error is below a third of what is granted and our "
     "number lies within one error of the limit. "
     "*Reconstructed* means that some constant that the paper does not give was fitted to this "
-    "number, so that agreement is no evidence. Differences of figures carry the error of "
+    "number, so that agreement is no evidence; where such a number differs, it is our "
+    "reconstruction that does not give it. Differences of figures carry the error of "
     "independent numbers, also where both networks start from the same weights; those of stored "
     "runs are taken image by image, with the spread of networks: that of the cell if it has five "
     "networks, else that of cells of its kind, times Student's factor. *Not tested at this scale* "
@@ -214,6 +215,9 @@ class Imagewise(Ours):
 #: Why half a unit of the last digit is granted, or nothing.
 ROUNDING = "rounding of the printed digits"
 STRICT = "a strict inequality"
+
+#: Said of a reconstructed number that differs: the verdict is on our constants as well.
+_OURS_FAILS = "Reconstructed: with other constants than ours it might not differ."
 
 #: Data sets that the theory computes.
 _THEORY = frozenset({"annealed", "stability", "local_curves", "phase_diagram", "mean_field"})
@@ -477,7 +481,8 @@ class Judged:
     def remark(self) -> str:
         """The note, and the reason where it differs or where the data are absent."""
         reasons = {Verdict.DIFFERS: self.claim.why, Verdict.ABSENT: self.claim.absent}
-        parts = (self.claim.note, reasons.get(self.verdict, ""))
+        ours = self.verdict is Verdict.DIFFERS and self.claim.sort is Kind.RECONSTRUCTED
+        parts = (self.claim.note, reasons.get(self.verdict, ""), _OURS_FAILS if ours else "")
         return " ".join(part for part in parts if part)
 
 

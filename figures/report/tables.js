@@ -2,6 +2,7 @@
 // Tables sort by a click on a heading, and claims filter by verdict and by words. Without this
 // script the page shows all rows, in the order of the paper.
 for (const table of document.querySelectorAll("table.sortable")) {
+  table.classList.add("scripted");
   table.querySelectorAll("thead th").forEach((head, column) => {
     const button = document.createElement("button");
     button.type = "button";
@@ -33,6 +34,9 @@ if (filter) {
       all += 1;
       shown += fits;
     }
+    // No headings over nothing.
+    for (const table of document.querySelectorAll("table.claims"))
+      table.hidden = ![...table.tBodies[0].rows].some(row => !row.hidden);
     for (const details of document.querySelectorAll("details.claims-left"))
       if (chosen.value || wanted) details.open = true;
     document.getElementById("shown").textContent = `${shown} of ${all} claims`;
@@ -41,11 +45,27 @@ if (filter) {
   filter.addEventListener("submit", event => event.preventDefault());
   apply();
 }
-// A link to a claim that is folded away opens it.
+// A link to a claim that is folded away, or filtered out, shows it.
 const open = () => {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  const details = target && target.closest("details");
-  if (details && !details.open) { details.open = true; target.scrollIntoView(); }
+  if (!target) return;
+  if (target.hidden && filter) {
+    filter.reset();
+    filter.dispatchEvent(new Event("input"));
+  }
+  const details = target.closest("details");
+  if (details) details.open = true;
+  target.scrollIntoView();
 };
 addEventListener("hashchange", open);
-open();
+if (location.hash) open();
+// Paper has nothing to click on: what is folded is printed, but for the cells of the table of
+// overlaps, which stand in the table, and for the parameters of figures.
+let unfolded = [];
+addEventListener("beforeprint", () => {
+  unfolded = [...document.querySelectorAll("details:not([open]):not(.cells):not(section details)")];
+  for (const details of unfolded) details.open = true;
+});
+addEventListener("afterprint", () => {
+  for (const details of unfolded) details.open = false;
+});
