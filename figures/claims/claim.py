@@ -340,6 +340,11 @@ class Claim:
             for (name, least), values in _required(self.read).items()
         )
 
+    def demanded(self, *names: str) -> list[float]:
+        """Return the sizes that the reader fixes, of coordinates such as n or epochs."""
+        found = (texts for (name, _), texts in _required(self.read).items() if name in names)
+        return sorted({float(text) for texts in found for text in texts})
+
     @property
     def number(self) -> float:
         """The printed number."""
@@ -567,6 +572,7 @@ def select(data: xr.Dataset, where: Mapping[str, Any]) -> xr.Dataset | None:
 _SIZES = {
     **{name: (name, False) for name in ("n", "layers", "epochs", "epoch", "dataset", "jd", "lam")},
     "least_n": ("n", True),
+    "typical_n": ("n", False),
 }
 
 

@@ -24,6 +24,7 @@ from figures.claims.claim import (
     Ours,
     Verdict,
 )
+from figures.claims.learning import TITLES
 from figures.report.collecting import Entry, Report, Results, State, command
 from figures.trial.designs import BENCHMARKS, TUNED_RATE
 from figures.trial.evidence import CHANGES, TUNED
@@ -142,13 +143,13 @@ def _grants() -> str:
     return _plain_table(("granted", "reason", "claims"), rows)
 
 
-def _plain_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def _plain_table(heads: Sequence[str], rows: Iterable[Sequence[str]], kind: str = "plain") -> str:
     """Return a table whose cells are HTML."""
     head = "".join(f"<th>{name}</th>" for name in heads)
     body = "\n".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
     return (
-        f"<div class='scroll'><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n"
-        "</tbody>\n</table></div>"
+        f"<div class='scroll'><table class='{kind}'>\n<thead><tr>{head}</tr></thead>\n"
+        f"<tbody>\n{body}\n</tbody>\n</table></div>"
     )
 
 
@@ -168,7 +169,7 @@ def _moves(results: Results) -> str:
     ):
         rows = ((text(change), *moved(results, change)) for change in changes)
         parts += [f"<h4 id='{_anchor(title)}'>{title}</h4>", f"<p>{text(words)}</p>"]
-        parts.append(_plain_table((head, *BENCHMARKS), rows))
+        parts.append(_plain_table((head, *(TITLES[name] for name in BENCHMARKS)), rows, "moves"))
     return "\n".join(parts)
 
 
@@ -352,12 +353,13 @@ def text(plain: str) -> str:
 
     Examples
     --------
-    >>> text("J_D < 1, *agrees*, fashion_mnist")
-    'J<sub>D</sub> &lt; 1, <em>agrees</em>, fashion_mnist'
+    >>> text("J_D < 1, *agrees*, N^1.1, fashion_mnist")
+    'J<sub>D</sub> &lt; 1, <em>agrees</em>, N<sup>1.1</sup>, fashion_mnist'
     """
     safe = html.escape(plain, quote=False)
     safe = re.sub(r"(?<!\w)\*(\w[\w ]*)\*", r"<em>\1</em>", safe)
     safe = re.sub(r"`([^`]+)`", r"<code>\1</code>", safe)
+    safe = re.sub(r"(?<=[\w)])\^([\w.]*\w)", r"<sup>\1</sup>", safe)
     return re.sub(r"(?<!\w)(\w)_(\w+)", r"\1<sub>\2</sub>", safe)
 
 

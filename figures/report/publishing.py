@@ -15,6 +15,7 @@ from pathlib import Path
 
 from figures.claims import CLAIMS, SECTIONS, grouped, verdict_of
 from figures.claims.claim import AFTERWARDS, COUNTS, RULE, Claim, Judged, Verdict
+from figures.claims.learning import TITLES
 from figures.report.collecting import Report, Results, State, command
 from figures.report.html import MOVES, OPEN, OTHER_RATE, SOURCE, decided, grants, moved, page
 from figures.trial.designs import BENCHMARKS
@@ -137,7 +138,7 @@ def grants_table() -> str:
 def moves_table(head: str, changes: Sequence[str], results: Results) -> str:
     """Return differences of ours and the perceptron, a row for each change, or width."""
     rows = ((escape(change), *moved(results, change)) for change in changes)
-    return table((head, *map(escape, BENCHMARKS)), rows)
+    return table((head, *(TITLES[name] for name in BENCHMARKS)), rows)
 
 
 def _moves(results: Results) -> list[str]:

@@ -327,7 +327,7 @@ def test_page_holds_everything_and_asks_for_nothing(
     assert {link[1:] for link in page.links if link.startswith("#")} <= places
     assert html.count("<script>") == 1  # sorts and filters; nothing is loaded
     assert "src='http" not in html
-    for text in (markdown, re.sub(r"</?(sub|em)>", "", unescape(html))):
+    for text in (markdown, re.sub(r"</?(sub|sup|em)>", "", unescape(html))):
         for figure in FIGURES.values():
             assert figure.title in text
         assert "differs by 0.23, beyond all error" in text
@@ -448,6 +448,22 @@ def test_every_open_claim_says_what_would_decide_it() -> None:
     assert all(nowhere.ahead(claim) for claim in nowhere.open)
 
 
+def test_every_stored_number_has_its_sizes_seeds_and_commits() -> None:
+    described = json.loads(VERDICTS.read_text("utf-8"))
+    stored = [one for one in described if one["scale"] == "decide"]
+    assert len(stored) > 150
+    for one in stored:
+        counted = one["id"].startswith("classes-of-")  # samples, by no network
+        assert bool(one["n"]) is not counted, one["id"]
+        assert one["runs"] > 0
+        assert re.fullmatch(r"[\d, to]+", one["seed"])
+        assert re.fullmatch(r"[0-9a-f]{9}\*?(, [0-9a-f]{9}\*?)*", one["commit"])
+    by_id = {one["id"]: one for one in described}
+    mnist, rise = by_id["comparable-mnist-1000"], by_id["sudden-in-jd"]
+    assert (mnist["n"], mnist["epochs"], mnist["seed"]) == ([1000], [20], "0 to 3")
+    assert (rise["n"], rise["epochs"]) == ([400], [20])  # of each of two layers
+
+
 def test_every_claim_that_differs_says_why_or_what_was_tried() -> None:
     results = published()
     for claim in CLAIMS:
@@ -483,6 +499,7 @@ def test_every_claim_says_what_it_grants_and_what_decides_it() -> None:
     by_id = {claim.id: claim for claim in CLAIMS}
     assert by_id["comparable-mnist-1000"].needs == "dataset = mnist; N = 1000; epochs = 20"
     assert by_id["threshold-of-the-dynamics"].needs == "N ≥ 4000"
+    assert by_id["typical-fixed-points"].needs == "N = 2000; J_D = 0.8"
     assert by_id["qdyn-0.5-5.0-0.9-0-median"].sort is Kind.RECONSTRUCTED
     assert by_id["qdyn-0.5-5.0-0.9-1-median"].sort is Kind.NUMBER
     assert by_id["critical-coupling-of-two-layers"].slack == 0.005
