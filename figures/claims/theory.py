@@ -538,6 +538,7 @@ GEOMETRY = (
         "local_curves",
         share_with_y,
         grant=grants.EXACT,
+        note="Three couplings stand for all; the page on the local entropy has random ones.",
     ),
     Claim(
         "y exceeds one",

@@ -179,7 +179,9 @@ class Results:
             return ""
         if verdict is Verdict.ABSENT:
             return "needs data that are not ours to distribute"
-        return self.outlook.get(claim.id) or claim.command or "no run of ours measures it"
+        if claim.read is None:  # its note says what it would take
+            return claim.note or "no run of ours measures it"
+        return self.outlook.get(claim.id) or claim.command
 
     @property
     def open(self) -> tuple[Claim, ...]:
