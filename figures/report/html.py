@@ -253,7 +253,8 @@ def _claim(one: Judged, hint: Ours | None) -> str:
         f"<tr id='claim-{claim.id}' data-verdict='{one.verdict}'>"
         f"<td>{text(claim.quantity)}{remark}{decides}</td>"
         f"<td>{text(claim.printed)}<div class='remark'>{text(claim.source)}</div></td>"
-        f"<td class='ours'>{'' if one.ours is None else one.ours}{_indicative(hint)}"
+        f"<td class='ours' data-key='{'' if one.ours is None else one.ours.value}'>"
+        f"{'' if one.ours is None else one.ours}{_indicative(hint)}"
         f"<div class='remark'>{_origin(one)}</div></td>"
         f"<td><span class='{CLASSES[one.verdict]}'>{one.text}</span>{_needs(one)}</td></tr>"
     )

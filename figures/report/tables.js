@@ -1,6 +1,9 @@
 "use strict";
 // Tables sort by a click on a heading, and claims filter by verdict and by words. Without this
 // script the page shows all rows, in the order of the paper.
+// Numbers in their order, rows without one last, anything else as text.
+const compare = (a, b) => a === "" || b === "" ? (a === "") - (b === "")
+  : isNaN(a) || isNaN(b) ? a.localeCompare(b, "en", {numeric: true}) : a - b;
 for (const table of document.querySelectorAll("table.sortable")) {
   table.classList.add("scripted");
   table.querySelectorAll("thead th").forEach((head, column) => {
@@ -13,7 +16,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
       const up = head.getAttribute("aria-sort") !== "ascending";
       const key = row => row.cells[column].dataset.key ?? row.cells[column].textContent.trim();
       const rows = [...body.rows].sort((a, b) =>
-        (up ? 1 : -1) * key(a).localeCompare(key(b), "en", {numeric: true}));
+        (up ? 1 : -1) * compare(key(a), key(b)));
       for (const other of table.querySelectorAll("th")) other.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", up ? "ascending" : "descending");
       body.append(...rows);

@@ -565,8 +565,14 @@ _LOOK = """<script>addEventListener('load', () => {
   const table = document.querySelector('table.statements');
   table.querySelector('th button').click();
   const texts = [...table.tBodies[0].rows].map(row => row.cells[0].textContent.trim());
+  const claims = [...document.querySelectorAll('table.claims')].reduce((one, other) =>
+    other.tBodies[0].rows.length > one.tBodies[0].rows.length ? other : one);
+  claims.querySelectorAll('th button')[2].click();
+  const numbers = [...claims.tBodies[0].rows].map(row => row.cells[2].dataset.key)
+    .filter(Boolean).map(Number);
   const sorted = texts.every((text, k) => !k || texts[k - 1].localeCompare(
-    text, 'en', {numeric: true}) <= 0);
+    text, 'en', {numeric: true}) <= 0)
+    && numbers.length > 9 && numbers.every((x, k) => !k || numbers[k - 1] <= x);
   const few = count();
   const empty = [...document.querySelectorAll('table.claims')].filter(table =>
     !table.hidden && ![...table.tBodies[0].rows].some(row => !row.hidden));
