@@ -602,7 +602,10 @@ GEOMETRY = (
         "local_curves",
         slope_at_the_end,
         grant=grants.EXACT,
-        why="Erratum 18: S_a is reached with a finite slope.",
+        why=(
+            "Erratum 18: within q0 = 0, the solution of the paper, S_a is reached with a finite "
+            "slope; what replaces that solution at large d is not known."
+        ),
     ),
     Claim(
         "no entropy at distance zero",

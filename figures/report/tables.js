@@ -38,8 +38,10 @@ if (filter) {
       shown += fits;
     }
     // No headings over nothing.
-    for (const table of document.querySelectorAll("table.claims"))
-      table.hidden = ![...table.tBodies[0].rows].some(row => !row.hidden);
+    for (const table of document.querySelectorAll("table.claims")) {
+      const box = table.closest("details") ?? table;
+      box.hidden = table.hidden = ![...table.tBodies[0].rows].some(row => !row.hidden);
+    }
     for (const details of document.querySelectorAll("details.claims-left"))
       if (chosen.value || wanted) details.open = true;
     document.getElementById("shown").textContent = `${shown} of ${all} claims`;
