@@ -651,7 +651,7 @@ def _overlap_of_theory(cell: Claim, *, finite: bool = False) -> Claim:
             {name: float(value) for name, value in row.items()} | size,
         ),
         grant=grants.OVERLAP_OF_THEORY,
-        kind=Kind.THEORY,
+        kind=Kind.RECONSTRUCTED,
         note=(
             "The size of the labels, one constant that the paper does not give, was chosen by the "
             "eight medians at initialisation."
