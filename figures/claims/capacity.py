@@ -28,6 +28,9 @@ _RECONSTRUCTION = (
     "grows with depth, in which the update leaves out the field from the right."
 )
 
+#: Of overlaps that differ: what was not tried.
+_ONE_LOAD = "At this size neither another load nor other couplings were tried."
+
 #: Least N that a line of capacities must reach: the paper names N = 2000 and no smaller one.
 _LARGE = 1000
 
@@ -209,6 +212,10 @@ CAPACITY = (
             "order of steps is the printed one; couplings and rates, of which the paper gives "
             "none, are those of our reconstruction."
         ),
+        why=(
+            "The same couplings and rates learn without a free phase, with all neurons updated "
+            "and with the field from the right left out of rule and inference: the reconstruction."
+        ),
     ),
     Claim(
         "capacity linear",
@@ -239,6 +246,7 @@ CAPACITY = (
         grant=grants.DECORRELATED,
         kind=Kind.RECONSTRUCTED,
         note=_RECONSTRUCTION,
+        why=_ONE_LOAD,
     ),
     Claim(
         "alignment of the first layer",
@@ -251,6 +259,7 @@ CAPACITY = (
         relation=Relation.ABOVE,
         kind=Kind.RECONSTRUCTED,
         note=f"'Closely' is taken as 1 − ε. {_RECONSTRUCTION}",
+        why=_ONE_LOAD,
     ),
     Claim(
         "overlap of the last layer",

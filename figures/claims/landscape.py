@@ -42,10 +42,8 @@ _NOTES = {
 }
 #: λ_x = 5 was chosen among others because it gives the numbers that it is compared with here.
 _KIND = {5.0: Kind.RECONSTRUCTED, 2.0: None}
-_WHY = {5.0: "", 2.0: "No λ_x fits all: before training 5 is nearer, after training 2."}
-_BIAS = (
-    "Maxima of means over few resamples are biased upwards; the error is over pairs of one network."
-)
+_WHY = "No λ_x fits all: before training 5 is nearer, after training 2."
+_BIAS = "Maxima of means over few resamples are biased upwards."
 
 
 def _network(stage: str, lam: float) -> dict[str, object]:
@@ -64,7 +62,7 @@ def _accuracy(part: str, printed: str, lam: float) -> Claim:
         OfNetworks(at(f"{part}_accuracy", n=1600, lambda_x=lam, epochs=_EPOCHS)),
         grant=grants.ONE_NETWORK,
         kind=_KIND[lam],
-        why=_WHY[lam],
+        why=_WHY,
         note=_NOTES[lam],
     )
 
@@ -82,7 +80,7 @@ def _curvature(
         At("curvature_mean", _network(stage, lam)),
         grant=grants.CURVATURE,
         kind=_KIND[lam],
-        why=_WHY[lam],
+        why=_WHY,
         note=f"{_NOTES[lam]} {_BIAS}",
         headline=True,
     )
@@ -96,7 +94,7 @@ def _curvature(
         At("curvature_sd", _network(stage, lam)),
         grant=grants.CURVATURE_SPREAD,
         kind=_KIND[lam],
-        why=_WHY[lam],
+        why=_WHY,
         note=_NOTES[lam],
     )
     return mean, deviation
@@ -144,7 +142,7 @@ def _displacement(lam: float) -> tuple[Claim, Claim]:
         note=f"'A few' is taken as five. {_NOTES[lam]}",
         relation=Relation.BELOW,
         kind=_KIND[lam],
-        why=_WHY[lam],
+        why=_WHY,
     )
     most = Claim(
         f"displacement before training {lam:g}",
@@ -158,7 +156,7 @@ def _displacement(lam: float) -> tuple[Claim, Claim]:
         note=_NOTES[lam],
         relation=Relation.BELOW,
         kind=_KIND[lam],
-        why=_WHY[lam],
+        why=_WHY,
     )
     return half, most
 
@@ -384,6 +382,13 @@ WHY_ACCURACIES = (
     "0.902, 0.876 and 0.980."
 )
 
+#: Why another row is better, by the same runs.
+WHY_OPTIMAL = (
+    "The second row, λ_y = 0.5, learns best: 0.90 in training and 0.88 in the test. Labels were "
+    "fitted to the column at initialisation; with those of all other experiments the first row "
+    "reaches the same, 0.90 and 0.88, and other rows were not tried with them."
+)
+
 #: Of accuracies that are printed as whole percents.
 _PERCENT = (
     "Our error is that of networks alone, that of the images is granted; so since 18 November "
@@ -440,6 +445,7 @@ def _optimal(part: str) -> Claim:
             )
         ),
         relation=Relation.ABOVE,
+        why=WHY_OPTIMAL,
     )
 
 

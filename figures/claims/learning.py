@@ -52,6 +52,14 @@ _SETS = {
 }
 
 
+#: Data set -> its name for readers.
+TITLES = {
+    "mnist": "MNIST",
+    "fashion_mnist": "Fashion-MNIST",
+    "entangled_mnist": "Entangled MNIST",
+    "tiny_imagenet": "Tiny ImageNet",
+}
+
 #: Data set -> why it is not at hand.
 _ABSENT = {"tiny_imagenet": "The features of Tiny ImageNet are not ours to distribute."}
 
@@ -175,7 +183,7 @@ def _comparable(name: str, *sizes: int) -> Claim:
     width = f"N = {sizes[0]}" if alone else f"least over N = {sizes[0]} to {sizes[-1]}"
     return Claim(
         f"comparable {name} {sizes[0]}" if alone else f"comparable {name}",
-        f"test accuracy of ours minus the perceptron, {name}, {width}, 20 epochs",
+        f"test accuracy of ours minus the perceptron, {TITLES[name]}, {width}, 20 epochs",
         "comparable",
         "main text, figure of the benchmarks",
         "0",
@@ -188,12 +196,26 @@ def _comparable(name: str, *sizes: int) -> Claim:
         note=(
             "Ours learns for 20 epochs and its probe for 20 more, the perceptron for 20; the "
             "paper may mean 10 and 10. Wide perceptrons are less accurate at the rates of the "
-            "tables; the page 'how to reproduce' has others, at 0.001."
+            "tables; others, at 0.001, stand below: 'against a perceptron at another rate'."
         ),
         why="The paper prints no accuracies to compare with.",
         headline=alone and sizes[0] == min(_SETS[name][2]),
     )
 
+
+#: Why 'poor', 'little' and 'drastic' do not hold; a test compares the numbers with stored runs.
+WHY_LINEAR = (
+    "The classifier is right on 0.82 of the images, the perceptron on 0.87: it is the number that "
+    "'poor' is given which decides."
+)
+WHY_SYM1 = (
+    "sym1 changes a coupling only if both of its neurons are below the margin, and learns the "
+    "training set less well, too: 0.82, the others 0.85 to 0.86. Longer training was not tried."
+)
+WHY_NO_BOOST = (
+    "Without self-coupling all four learn by the approximate scheme already (test accuracy 0.82), "
+    "so that little is left to gain; the full scheme stays near guessing there."
+)
 
 BENCHMARKS = (
     Claim(
@@ -307,6 +329,7 @@ BENCHMARKS = (
         ),
         relation=Relation.ABOVE,
         note="'Poor' is taken as 0.1 below the perceptron.",
+        why=WHY_LINEAR,
     ),
     not_run(
         "backbone",
@@ -441,12 +464,15 @@ def accuracy(part: str, scheme: str, n: int, jd: float) -> At:
     return at(f"{part}_accuracy", scheme=scheme, n=n, jd=jd, epochs=100)
 
 
-def drastic(key: str, quantity: str, printed: str, where: str, figure: str, read: Reading) -> Claim:
+def drastic(
+    key: str, quantity: str, printed: str, where: str, figure: str, read: Reading, why: str = ""
+) -> Claim:
     """Return the claim of an improvement that is large, in runs of a size that is ours."""
     return Claim(
         *(key, quantity, printed, where, _DRASTIC, figure, read),
         relation=Relation.ABOVE,
         note=f"{_DRASTIC_NOTE} {OURS_NOTE}",
+        why=why,
     )
 
 
@@ -748,6 +774,7 @@ def _no_effect(rule: str, scheme: str, jd: float) -> Claim:
         relation=Relation.SIMILAR,
         grant=grants.LITTLE,
         note=OURS_NOTE,
+        why=WHY_SYM1 if (rule, jd) == ("sym1", 0.5) else "",
     )
 
 
@@ -757,6 +784,7 @@ def _boost(rule: str, scheme: str) -> Claim:
         f"test accuracy of {rule} at J_D = 0.5 minus J_D = 0, {scheme} scheme, {_SIZE_RULES}",
         "drastic improvement",
         *(_SM_E, "symmetric_rules", Minus(_rule(rule, scheme, 0.5), _rule(rule, scheme, 0.0))),
+        why=WHY_NO_BOOST if scheme == "approximate" else "",
     )
 
 

@@ -389,7 +389,11 @@ def _between(one: xr.Dataset, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 _AT_TRANSITION = {
     (1, 0.07, 0.0): "J_Dc ≃ 0.07, monotone for all J_D above",
     (2, 0.0, 0.45): "λ ⪅ 0.45, where the cluster emerges",
+    (2, 0.05, 0.3): "the middle of three curves that cross the transition",
 }
+
+#: The text names the couplings of the two others.
+_MIDDLE = "The text puts no number on this curve: read as the other middle ones, which are at it."
 
 
 def _monotone(layers: int, jd: float, lam: float, up: bool) -> Claim:
@@ -405,6 +409,7 @@ def _monotone(layers: int, jd: float, lam: float, up: bool) -> Claim:
         _LeastSlope(layers, jd, lam),
         relation=Relation.ABOVE if up else Relation.BELOW,
         why="" if printed.startswith(("mono", "not")) else "The transition is just above.",
+        note=_MIDDLE if printed.startswith("the middle") else "",
     )
 
 
@@ -533,6 +538,7 @@ GEOMETRY = (
         "local_curves",
         share_with_y,
         grant=grants.EXACT,
+        note="Three couplings stand for all; the page on the local entropy has random ones.",
     ),
     Claim(
         "y exceeds one",
@@ -596,7 +602,10 @@ GEOMETRY = (
         "local_curves",
         slope_at_the_end,
         grant=grants.EXACT,
-        why="Erratum 18: S_a is reached with a finite slope.",
+        why=(
+            "Erratum 18: within q0 = 0, the solution of the paper, S_a is reached with a finite "
+            "slope; what replaces that solution at large d is not known."
+        ),
     ),
     Claim(
         "no entropy at distance zero",
@@ -612,6 +621,7 @@ GEOMETRY = (
     _monotone(1, 0.07, 0.0, up=True),
     _monotone(1, 0.1, 0.0, up=True),
     _monotone(2, 0.05, 0.2, up=False),
+    _monotone(2, 0.05, 0.3, up=True),
     _monotone(2, 0.05, 0.4, up=True),
     _monotone(2, 0.0, 0.4, up=False),
     _monotone(2, 0.0, 0.45, up=True),

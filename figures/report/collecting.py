@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
@@ -18,10 +19,10 @@ import xarray as xr
 from figures.claims import CLAIMS, DECIDED, SECTIONS
 from figures.claims.claim import Claim, Judged, Ours, Verdict, indicative, judge
 from figures.engine.figure import Figure, Scale, failures
-from figures.trial.designs import decided_by_runs
+from figures.trial.designs import decided_by_runs, questions
 from figures.trial.evidence import TRIED, Stored
 from figures.trial.runner import outlook
-from figures.trial.store import Store
+from figures.trial.store import OfPlan, Store
 from rmtheory.base.errors import UnreadableDataError
 from rmtheory.runtime import netcdf
 from rmtheory.runtime.provenance import git_state
@@ -161,6 +162,7 @@ class Results:
             "value": None if ours is None else ours.value,
             "error": None if ours is None else ours.error,
             "at": "" if ours is None else ours.at,
+            **_sizes(claim),
             **self._provenance(claim, ours),
             "indicative": None if hint is None else hint.value,
             "indicative_at": "" if hint is None else hint.at,
@@ -177,20 +179,27 @@ class Results:
             return ""
         if verdict is Verdict.ABSENT:
             return "needs data that are not ours to distribute"
-        return self.outlook.get(claim.id) or claim.command or "no run of ours measures it"
+        if claim.read is None:  # its note says what it would take
+            return claim.note or "no run of ours measures it"
+        return self.outlook.get(claim.id) or claim.command
 
     @property
     def open(self) -> tuple[Claim, ...]:
         """The claims without a verdict."""
         return tuple(claim for claim in CLAIMS if self.judged(claim).verdict not in DECIDED)
 
-    def _provenance(self, claim: Claim, ours: Ours | None) -> dict[str, str]:
+    def _provenance(self, claim: Claim, ours: Ours | None) -> dict[str, Any]:
         """Say which run gave our number; where there is none, which was there."""
         if ours is not None and ours.stored:
-            return {"scale": "decide", "seed": "", "commit": ours.stored, "date": ""}
+            parts = _SOURCES.fullmatch(ours.stored)
+            count, seeds, commits = parts.groups() if parts else (None, "", ours.stored)
+            runs = None if count is None else int(count)
+            return {"scale": "decide", "runs": runs, "seed": seeds, "commit": commits, "date": ""}
         run = self.runs.get(claim.data)
-        names = ("scale", "seed", "commit", "date")
-        return {name: "" if run is None else getattr(run, name) for name in names}
+        names = ("scale", "runs", "seed", "commit", "date")
+        if run is None:
+            return dict.fromkeys(names, "") | {"runs": 0}
+        return {name: 1 if name == "runs" else getattr(run, name) for name in names}
 
     def claims_json(self) -> str:
         """Return all claims with their verdicts as JSON."""
@@ -228,6 +237,30 @@ class Results:
             )
         except MALFORMED as problem:
             raise UnreadableDataError(f"published results were altered: {problem}") from None
+
+
+#: What :meth:`figures.trial.tables.StoredRuns.sources` writes.
+_SOURCES = re.compile(r"(\d+) stored runs?, seeds? ([\d, to]+), commit (.+)")
+
+
+def _sizes(claim: Claim) -> dict[str, list[float]]:
+    """Return N, of a layer, and the epochs: what the reader fixes, else those of the runs."""
+    runs = [
+        run
+        for question in questions()
+        if claim.id in question.claims
+        for stage in question.first
+        for run in stage
+    ]
+    widths = {
+        run.plan.parameters.couplings.n if isinstance(run, OfPlan) else getattr(run, "n", 0)
+        for run in runs
+    }
+    epochs = {run.epochs[-1] for run in runs if run.dataset}
+    return {
+        "n": claim.demanded("n") or sorted(widths - {0}),
+        "epochs": claim.demanded("epochs", "epoch") or sorted(epochs),
+    }
 
 
 def command(claim: Claim) -> str:

@@ -15,9 +15,10 @@ from pathlib import Path
 
 from figures.claims import CLAIMS, SECTIONS, grouped, verdict_of
 from figures.claims.claim import AFTERWARDS, COUNTS, RULE, Claim, Judged, Verdict
+from figures.claims.learning import TITLES
 from figures.report.collecting import Report, Results, State, command
-from figures.report.html import OPEN, SOURCE, decided, page
-from figures.trial.designs import BENCHMARKS, TUNED_RATE
+from figures.report.html import MOVES, OPEN, OTHER_RATE, SOURCE, decided, grants, moved, page
+from figures.trial.designs import BENCHMARKS
 from figures.trial.evidence import CHANGES, TUNED
 from rmtheory.explorer.grids import page_text
 from rmtheory.runtime.files import write_text
@@ -130,40 +131,23 @@ def afterwards() -> str:
 
 def grants_table() -> str:
     """Return what the claims grant and why, and how many claims of each sort there are."""
-    reasons: dict[tuple[str, str], int] = {}
-    for claim in CLAIMS:
-        amount = "half a unit" if claim.grant is None and claim.slack else f"{claim.slack:g}"
-        reasons[amount, claim.reason] = reasons.get((amount, claim.reason), 0) + 1
-    rows = ((amount, escape(reason), str(count)) for (amount, reason), count in reasons.items())
+    rows = ((amount, escape(reason), str(count)) for amount, reason, count in grants())
     return table(("granted", "reason", "claims"), rows)
-
-
-_MOVES = """\
-The first row is ours minus the perceptron of as many parameters in test accuracy, N = 1000, 20
-epochs and then 20 of the probe. The others are what one change adds to it, image by image;
-*inputs* and *labels* scale λ_x and λ_y; to scale λ_x is to scale the data.
-Changed networks and perceptrons have one seed, whose spread is that of all widths; those of 10 + 10
-epochs have two, and the online readout, which does without the probe, is that of all networks.
-"""
-
-
-_TUNED = f"""\
-The rates of the paper's tables need not be the best for every width: on Fashion-MNIST, and on MNIST
-from N = 4000 on, perceptrons become less accurate as they become wider. At {TUNED_RATE:g}, one seed
-each, not tuned further, test accuracy of ours minus the perceptron is:
-"""
 
 
 def moves_table(head: str, changes: Sequence[str], results: Results) -> str:
     """Return differences of ours and the perceptron, a row for each change, or width."""
-    rows = (
-        (
-            escape(change),
-            *(str(results.moves.get(f"{name}: {change}", "not run yet")) for name in BENCHMARKS),
-        )
-        for change in changes
-    )
-    return table((head, *map(escape, BENCHMARKS)), rows)
+    rows = ((escape(change), *moved(results, change)) for change in changes)
+    return table((head, *(TITLES[name] for name in BENCHMARKS)), rows)
+
+
+def _moves(results: Results) -> list[str]:
+    """Return what moves the central claim."""
+    return [
+        *("\n### What moves the difference\n", MOVES, moves_table("changed", CHANGES, results)),
+        *("\n### Against a perceptron at another rate\n", OTHER_RATE),
+        moves_table("perceptron", TUNED, results),
+    ]
 
 
 def runs_table(results: Results) -> str:
@@ -186,6 +170,8 @@ def report_page(report: Report) -> str:
         parts.append(f"\n**Failed: {names}.**\n")
     for title, claims in SECTIONS.items():
         parts += [f"\n## {title}\n", claims_table(claims, report.results)]
+        if title == "Benchmarks" and report.results.moves:
+            parts += _moves(report.results)
     parts.append("\n## Figures\n")
     for entry in report.entries:
         figure = entry.figure
@@ -273,10 +259,7 @@ def reproduce_page(results: Results) -> str:
             claims_table(claims, results),
         ]
         if title == "Benchmarks" and results.moves:
-            moves = moves_table("changed", CHANGES, results)
-            parts += ["\n### What moves the difference\n", _MOVES, moves]
-            tuned = moves_table("perceptron", TUNED, results)
-            parts += ["\n### Against a perceptron at another rate\n", _TUNED, tuned]
+            parts += _moves(results)
     parts += ["\n## Runs\n", runs_table(results)]
     return "\n".join(parts)
 

@@ -307,7 +307,7 @@ def test_thresholds_are_judged_at_large_sizes_only() -> None:
     threshold = judge(claims["threshold of rbp"], large).ours
     assert threshold is not None
     assert threshold.value == pytest.approx(0.18)
-    assert threshold.at == "N = 8000, 20 samples"
+    assert threshold.at == "N = 8000, 10 samples at each J_D"  # 20 at one of them
     assert judge(claims["rbp at 0.35"], large).text == "agrees"
     assert judge(claims["iterations of rbp"], _thresholds([500, 2000, 8000], 1.2)).text.startswith(
         "differs"

@@ -323,9 +323,11 @@ def test_page_holds_everything_and_asks_for_nothing(
     assert len(page.images) == 2
     assert all(image.startswith("data:image/png;base64,") for image in page.images)
     assert all(link.startswith(("data:", "#")) for link in page.links if link != "explorer.html")
+    places = set(re.findall(r"\bid='([^']+)'", html))
+    assert {link[1:] for link in page.links if link.startswith("#")} <= places
     assert html.count("<script>") == 1  # sorts and filters; nothing is loaded
     assert "src='http" not in html
-    for text in (markdown, re.sub(r"</?(sub|em)>", "", unescape(html))):
+    for text in (markdown, re.sub(r"</?(sub|sup|em)>", "", unescape(html))):
         for figure in FIGURES.values():
             assert figure.title in text
         assert "differs by 0.23, beyond all error" in text
@@ -336,7 +338,10 @@ def test_page_holds_everything_and_asks_for_nothing(
     for claim in CLAIMS:
         assert f"id='claim-{claim.id}'" in html
         number = report.results.numbers.get(claim.key)
-        assert (number.stored if number and number.stored else claim.data) in html
+        (row,) = re.findall(f"<tr id='claim-{re.escape(claim.id)}'.*?</tr>", html, re.DOTALL)
+        assert number is None or number.stored in row
+        assert not claim.data or claim.data in STORED or f">{claim.data}</a>" in row
+        assert not claim.data or "<code>python -m figures " in row
     again = Results.from_json(numbers)
     assert again == report.results
     assert json.loads(numbers)["runs"]["annealed"]["scale"] == "tiny"
@@ -443,6 +448,33 @@ def test_every_open_claim_says_what_would_decide_it() -> None:
     assert all(nowhere.ahead(claim) for claim in nowhere.open)
 
 
+def test_every_stored_number_has_its_sizes_seeds_and_commits() -> None:
+    described = json.loads(VERDICTS.read_text("utf-8"))
+    stored = [one for one in described if one["scale"] == "decide"]
+    assert len(stored) > 150
+    for one in stored:
+        counted = one["id"].startswith("classes-of-")  # samples, by no network
+        assert bool(one["n"]) is not counted, one["id"]
+        assert one["runs"] > 0
+        assert re.fullmatch(r"[\d, to]+", one["seed"])
+        assert re.fullmatch(r"[0-9a-f]{9}\*?(, [0-9a-f]{9}\*?)*", one["commit"])
+    by_id = {one["id"]: one for one in described}
+    mnist, rise = by_id["comparable-mnist-1000"], by_id["sudden-in-jd"]
+    assert (mnist["n"], mnist["epochs"], mnist["seed"]) == ([1000], [20], "0 to 3")
+    assert (rise["n"], rise["epochs"]) == ([400], [20])  # of each of two layers
+
+
+def test_every_claim_that_differs_says_why_or_what_was_tried() -> None:
+    results = published()
+    for claim in CLAIMS:
+        judged = results.judged(claim)
+        if judged.verdict is Verdict.DIFFERS:
+            assert claim.why, f"{claim.id} differs: write down why, or what was tried"
+            assert (claim.sort is Kind.RECONSTRUCTED) == judged.remark.endswith(
+                "with other constants than ours it might not differ."
+            )
+
+
 def test_published_pages_are_what_the_claims_give() -> None:
     """Run `python -m figures publish` after a change of the claims."""
     results = published()
@@ -467,6 +499,7 @@ def test_every_claim_says_what_it_grants_and_what_decides_it() -> None:
     by_id = {claim.id: claim for claim in CLAIMS}
     assert by_id["comparable-mnist-1000"].needs == "dataset = mnist; N = 1000; epochs = 20"
     assert by_id["threshold-of-the-dynamics"].needs == "N ≥ 4000"
+    assert by_id["typical-fixed-points"].needs == "N = 2000; J_D = 0.8"
     assert by_id["qdyn-0.5-5.0-0.9-0-median"].sort is Kind.RECONSTRUCTED
     assert by_id["qdyn-0.5-5.0-0.9-1-median"].sort is Kind.NUMBER
     assert by_id["critical-coupling-of-two-layers"].slack == 0.005
@@ -517,7 +550,8 @@ _BROWSER = next(
 )
 
 #: Leaves in the title what a reader would see: images, whether anything sticks out to the right,
-#: claims after the filter, and the first row after a click on a heading.
+#: claims after the filter, the order after a click on a heading, tables without a row, whether a
+#: link finds a row that is filtered out, and what is folded on paper.
 _LOOK = """<script>addEventListener('load', () => {
   const shown = [...document.images].filter(image => image.complete && image.naturalWidth > 0);
   const root = document.documentElement;
@@ -531,10 +565,27 @@ _LOOK = """<script>addEventListener('load', () => {
   const table = document.querySelector('table.statements');
   table.querySelector('th button').click();
   const texts = [...table.tBodies[0].rows].map(row => row.cells[0].textContent.trim());
+  const claims = [...document.querySelectorAll('table.claims')].reduce((one, other) =>
+    other.tBodies[0].rows.length > one.tBodies[0].rows.length ? other : one);
+  claims.querySelectorAll('th button')[2].click();
+  const numbers = [...claims.tBodies[0].rows].map(row => row.cells[2].dataset.key)
+    .filter(Boolean).map(Number);
   const sorted = texts.every((text, k) => !k || texts[k - 1].localeCompare(
-    text, 'en', {numeric: true}) <= 0);
+    text, 'en', {numeric: true}) <= 0)
+    && numbers.length > 9 && numbers.every((x, k) => !k || numbers[k - 1] <= x);
+  const few = count();
+  const empty = [...document.querySelectorAll('table.claims')].filter(table =>
+    !table.hidden && ![...table.tBodies[0].rows].some(row => !row.hidden));
+  // A link to a row that is filtered out shows it; what is folded is printed.
+  const away = document.querySelector('table.claims tbody tr[hidden]');
+  location.hash = away.id;
+  dispatchEvent(new Event('hashchange'));
+  const found = away.checkVisibility();
+  dispatchEvent(new Event('beforeprint'));
+  const folded = document.querySelectorAll('details.claims-left:not(.cells):not([open])');
   document.title = [shown.length, document.images.length, root.clientWidth, wide.length,
-    root.scrollWidth - root.clientWidth, before, count(), sorted].join('; ');
+    root.scrollWidth - root.clientWidth, before, few, sorted, empty.length, found,
+    folded.length].join('; ');
 });</script>"""
 
 
@@ -571,7 +622,7 @@ def test_the_report_opens_in_a_browser(
     )
     title = re.search("<title>(.*?)</title>", answer.stdout)
     assert title, answer.stdout[:2000]
-    shown, images, seen, wide, beyond, every, few, is_sorted = title[1].split("; ")
+    shown, images, seen, wide, beyond, every, few, is_sorted, *rest = title[1].split("; ")
     assert (shown, images) == ("2", "2")
     assert abs(int(seen) - width) < 30
     assert (wide, beyond) == ("0", "0")
@@ -579,6 +630,7 @@ def test_the_report_opens_in_a_browser(
     differing = sum(report.results.judged(claim).verdict is Verdict.DIFFERS for claim in CLAIMS)
     assert few == f"{differing} of {len(CLAIMS)} claims"
     assert is_sorted == "true"
+    assert rest == ["0", "true", "0"]
     assert "CONSOLE" not in answer.stderr, answer.stderr
 
 

@@ -1,5 +1,6 @@
 """Figures on learning draw the stored runs of the trial, as far as there are some."""
 
+import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -12,6 +13,8 @@ from matplotlib.figure import Figure as Picture
 
 from figures.claims import CLAIMS, claim_named
 from figures.claims.claim import Kind
+from figures.claims.landscape import WHY_ACCURACIES, WHY_OPTIMAL
+from figures.claims.learning import WHY_LINEAR, WHY_NO_BOOST, WHY_SYM1
 from figures.engine import figure as making
 from figures.engine.figure import Figure
 from figures.paper import capacity, performance_benchmarks, qdyn_table, trained_networks
@@ -241,6 +244,34 @@ def test_the_reason_of_the_accuracies_is_what_is_stored() -> None:
     # No initialisation row has lost what it says of the labels.
     fitted = [claim.note for claim in CLAIMS if claim.kind is Kind.RECONSTRUCTED]
     assert sum("labels" in note for note in fitted) == 26
+
+
+def test_the_other_reasons_are_what_is_stored() -> None:
+    """Of words that are given a number, of rules, and of the best row of the overlaps."""
+    data = Stored.of(Store()).data
+
+    def said(words: str) -> list[float]:
+        return [float(one) for one in re.findall(r"\b0\.\d\d\b", words)]
+
+    bench = data["performance_benchmarks"]
+    wide = bench["mlp_accuracy"].sel(dataset="entangled_mnist", n=1000)
+    assert said(WHY_LINEAR) == [round(float(one), 2) for one in (bench["linear_accuracy"], wide)]
+    rules = data["symmetric_rules"]
+    learnt = rules["training_accuracy"].sel(jd=0.5).round(2)
+    slow, *others = said(WHY_SYM1)
+    assert (learnt.sel(rule="sym1") == slow).all()
+    rest = learnt.sel(rule=["asym", "sym0", "sym2"])
+    assert [rest.min(), rest.max()] == others
+    free = rules["test_accuracy"].sel(jd=0.0).round(2)
+    assert (free.sel(scheme="approximate") == said(WHY_NO_BOOST)[0]).all()
+    assert (free.sel(scheme="full") < 0.2).all()
+    rows = data["qdyn_table"].sel(epoch=20)
+    *best, training, test = said(WHY_OPTIMAL)
+    for part in (f"training accuracy of {training:.2f}", f"test accuracy of {test:.2f}"):
+        assert part in WHY_ACCURACIES  # compared above, to one digit more
+    for name, number in zip(("training_accuracy", "test_accuracy"), best, strict=True):
+        assert float(rows[name].max()) == rows[name].sel(jd=0.5, lambda_x=5.0, lambda_y=0.5)
+        assert round(float(rows[name].max()), 2) == number
 
 
 def test_what_is_stored_now_is_drawn() -> None:

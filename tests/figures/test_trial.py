@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import xarray as xr
 from figures.claims import CLAIMS, Claim, Grant, Judged, Relation, Verdict, judge
 from figures.claims.claim import STORED, At, Imagewise, Minus, difference
 from figures.cli import run as figures
-from figures.trial import designs, without_data
+from figures.trial import designs, runner, without_data
 from figures.trial.evidence import TRIED, Stored
 from figures.trial.runner import Costs, Trial, all_runs, checked_hours, compare, outlook, perform
 from figures.trial.runs import (
@@ -35,6 +37,8 @@ from rmsim.data import load
 from rmsim.learning.run_folder import Plan
 from rmsim.search.reinforced import Schedule
 from rmtheory.base.errors import InvalidInputError, UnreadableDataError
+from rmtheory.runtime.files import write_text
+from tests.forked import FORK
 
 FEW: dict[str, Any] = {"dataset": "synthetic", "train_samples": 200, "test_samples": 60}
 
@@ -666,6 +670,32 @@ def test_the_trial_goes_on_until_its_time_is_over(tmp_path: Path) -> None:
     lines = list(trial.plan())
     assert sum(" done " in line for line in lines) == 2
     assert "core-hours done" in lines[-1]
+
+
+def test_the_trial_goes_on_after_kill_9(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = Question("killed", "qdyn_table", ("linear-classifier",), ((small(),),))
+    trial = Trial(Store(tmp_path / "store"), tmp_path / "work", (question,))
+    costs = trial.costs()
+    epochs: list[Path] = []
+
+    def dying(path: Path, text: str) -> None:
+        if path.name == "spent":
+            epochs.append(path)
+        if len(epochs) == 3:  # 0, 1, 2: nothing is tidied up
+            os.kill(os.getpid(), signal.SIGKILL)
+        write_text(path, text)
+
+    monkeypatch.setattr(runner, "write_text", dying)
+    child = FORK.Process(target=lambda: list(trial.hold(1, costs=costs)))
+    child.start()
+    child.join()
+    assert child.exitcode == -signal.SIGKILL
+    assert trial.store.results() == []
+    (left,) = trial.work.glob("*/checkpoint.npz")
+    monkeypatch.setattr(runner, "write_text", write_text)
+    (result,) = trial.hold(1, costs=costs)  # the lock of the dead one is gone
+    assert result.metrics == perform(small())[1]
+    assert not left.exists()
 
 
 def test_a_run_is_repeated_to_the_bit(tmp_path: Path) -> None:
