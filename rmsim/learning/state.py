@@ -39,6 +39,10 @@ from rmtheory.base import checks
 from rmtheory.base.chain import Chain
 from rmtheory.base.errors import InvalidInputError, NotConvergedError
 
+#: Samples, and the fraction of entries that exist, from which a CPU multiplies by the whole matrix:
+#: it reads a term of a sum over entries from its own place, a hundred times slower than in order.
+_MANY, _FILLED = 64, 0.01
+
 
 @dataclass(frozen=True, eq=False)
 class State:
@@ -433,6 +437,9 @@ class Projection:
             return x @ self.values.T
         if not len(self.values):
             return x.new_zeros((len(x), self.shape[0]))
+        filled = len(self.values) / math.prod(self.shape)
+        if x.device.type == "cpu" and len(x) >= _MANY and filled >= _FILLED:
+            return x @ self.to_dense().T
         lanes = x.T.contiguous()
         return self.padded.multiply(self.padded.spread(self.values), lanes).T.contiguous()
 

@@ -47,6 +47,10 @@ _SPACE = 2**28
 #: Masks, of one neuron in one sweep of one sample, that are made at a time, 20 bytes each.
 _MASKS = 2**22
 
+#: Multiplications up to which a product of a graph is a sum. Estimated: a GPU that does 5e11 in a
+#: second, without its units for products, takes 8 microseconds, as long as a launch.
+_FUSED = 2**22
+
 
 def structure(parameters: Parameters, state: State) -> tuple[object, ...]:
     """Return what networks have in common that :class:`TensorLearner` takes together."""
@@ -91,6 +95,24 @@ class _Matrix(Protocol):
         """Return the weights of each network, of which `sizes` exist, as projections store them."""
 
 
+def _product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Return the product of the matrices of each network.
+
+    A small one is a sum while a graph is traced: the compiler fuses that with what stands around
+    it, which it cannot do with a product of a library, so that a sweep is launched at once.
+    """
+    if torch.compiler.is_compiling() and a.numel() * b.shape[-1] <= _FUSED:
+        return (a.unsqueeze(-1) * b.unsqueeze(-3)).sum(-2)
+    return torch.bmm(a, b)
+
+
+def _plus_product(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Return x plus the product, in one operation; in a graph x is added by what comes next."""
+    if torch.compiler.is_compiling():
+        return x + _product(a, b)
+    return torch.baddbmm(x, a, b)
+
+
 class _Dense:
     """Whole matrices."""
 
@@ -99,14 +121,16 @@ class _Dense:
 
     def field(self, s: torch.Tensor, external: torch.Tensor) -> torch.Tensor:
         """Return the external field plus W s."""
-        return torch.baddbmm(external, self.values, s)
+        return _plus_product(external, self.values, s)
 
     def add_(self, post: torch.Tensor, pre: torch.Tensor, rate: _Numbers, half: bool) -> None:
         """Add the products of a batch."""
         post, factor = _scaled(post, rate)
         if half:
-            product = torch.bmm(post, pre.mT)
+            product = _product(post, pre.mT)
             self.values.add_(product + product.mT, alpha=factor / 2)  # symmetric to the last bit
+        elif torch.compiler.is_compiling():
+            self.values.add_(_product(post, pre.mT), alpha=factor)
         else:
             self.values.baddbmm_(post, pre.mT, alpha=factor)
 
@@ -398,7 +422,7 @@ class _DenseChain(_Chain):
         h = self.matrix.field(s, external)
         if self.layers > 1:
             shape = (*self.shape[:2], -1)
-            h.view(shape).baddbmm_(mixing, s.view(shape))
+            h = _plus_product(h.view(shape), mixing, s.view(shape)).view(h.shape)
         return h
 
     def layer_field(
@@ -406,7 +430,7 @@ class _DenseChain(_Chain):
     ) -> torch.Tensor:
         """Return h of one layer."""
         own = self.matrix.values.view(len(self.states), self.layers, self.n, self.n)[:, layer]
-        h = torch.baddbmm(external, own, parts[layer])
+        h = _plus_product(external, own, parts[layer])
         if layer > 0:
             h = torch.addcmul(h, parts[layer - 1], self.left[:, 0])
         if layer < self.layers - 1:
@@ -740,7 +764,7 @@ class TensorLearner:
         if one.readout.eta > 0 and self._out.values.shape[1]:
             mask = self._seen_by["a_out"]
             read = flat if mask is None else flat * mask
-            wrong = torch.addcmul(self._zero, signs, torch.bmm(self._out.values, read), value=-1)
+            wrong = torch.addcmul(self._zero, signs, _product(self._out.values, read), value=-1)
             weak = _where_above(signs, wrong, self._limits["out"])
             self._out.add_(weak, read, rates["out"], False)
             if one.readout.decay > 0:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -27,7 +27,7 @@ from rmsim.learning.presets import MEASURED_AT, preset
 from rmsim.network import Network
 from rmsim.search.methods import find_fixed_point, method_named
 from rmsim.studies.convergence import search_seconds
-from rmsim.studies.trained_networks import over_replicas, plan_of, trained
+from rmsim.studies.trained_networks import over_replicas, plan_of, trained_of_many
 from rmsim.sweep.definition import Grid, Sweep
 from rmtheory.base import checks
 from rmtheory.base.chain import Chain
@@ -90,8 +90,27 @@ def _demand(point: Mapping[str, Any], *names: str) -> None:
 
 def train_point(point: dict[str, Any], seed: int, device: str = "cpu") -> dict[str, Any]:
     """Train the network of a point; see :func:`rmsim.studies.trained_networks.plan_of`."""
-    rest = {name: value for name, value in point.items() if name != "epochs"}
-    seen = trained(rest | {MEASURED_AT: [point["epochs"]]}, seed, device)
+    (values,) = train_point_of_many([point], [seed], device)
+    return values
+
+
+def train_point_of_many(
+    points: Sequence[dict[str, Any]],
+    seeds: Sequence[int],
+    device: str = "cpu",
+    threads: int | None = None,
+) -> list[dict[str, Any]]:
+    """Do what :func:`train_point` does for several points, whose networks learn side by side."""
+    given = [
+        {name: value for name, value in point.items() if name != "epochs"}
+        | {MEASURED_AT: [point["epochs"]]}
+        for point in points
+    ]
+    return [_last_seen(seen) for seen in trained_of_many(given, seeds, device, threads)]
+
+
+def _last_seen(seen: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a sweep tells of a network that was measured once."""
     names = {"test_accuracy": "test_accuracy", "train_accuracy": "training_accuracy"}
     names |= {"q_dyn": "qdyn_median", "symmetry": "symmetry_level"}
     values = {

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from threadpoolctl import threadpool_limits
 
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield
+    with threadpool_limits(1):  # those of numpy
+        yield
     torch.set_num_threads(threads)

@@ -62,6 +62,15 @@ def setup(n: int = 30, **choices: Any) -> tuple[Parameters, State]:
     return parameters, initialise(parameters, D, C, seed=3, dtype=DOUBLE)
 
 
+@pytest.mark.parametrize("rho", [0.3, 0.001])
+def test_fields_of_many_samples_are_those_of_few(rho: float) -> None:
+    """Many samples are multiplied by the whole matrix, if it is not too empty."""
+    state = initialise(sparse_recipe(100, rho_in=rho), D, C, 0)
+    x = torch.randn(200, D, generator=torch.Generator().manual_seed(1))
+    few = torch.cat([state.w_in.field(part) for part in x.split(16)])
+    torch.testing.assert_close(state.w_in.field(x), few, rtol=0, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_batch_of_one_is_the_online_rule(name: str) -> None:
     parameters, state = setup(**{"batch": 1, **CASES[name]})

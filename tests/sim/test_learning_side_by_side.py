@@ -158,9 +158,13 @@ def test_networks_and_orders_belong_together() -> None:
         train_epoch_of_many(parameters, states, _INPUTS, _LABELS, short)
 
 
-@pytest.mark.parametrize("name", ["dense", "sparse", "masked", "as printed"])
-def test_a_batch_is_one_graph_of_the_compiler(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("fused", [tensor_step._FUSED, 0], ids=["sums", "products"])
+@pytest.mark.parametrize("name", ["dense", "sparse", "masked", "chain", "as printed"])
+def test_a_batch_is_one_graph_of_the_compiler(
+    name: str, fused: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Traced whole (fullgraph); the code that is made of it is in the benchmarks."""
+    monkeypatch.setattr(tensor_step, "_FUSED", fused)
     real = torch.compile
     made: list[Any] = []
 

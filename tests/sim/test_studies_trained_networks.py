@@ -15,6 +15,7 @@ from rmsim.data import Samples, load
 from rmsim.learning import initialise
 from rmsim.learning.phases import is_fixed
 from rmsim.learning.presets import MEASURED_AT, dense_recipe
+from rmsim.studies.grid_sweeps import KINDS
 from rmsim.studies.landscape_survey import (
     Survey,
     attractors_of,
@@ -29,6 +30,7 @@ from rmsim.studies.trained_networks import (
     trained,
     two_layers,
 )
+from rmsim.sweep.definition import load_compute, load_compute_of_many
 from rmtheory.base.errors import InvalidInputError
 
 pytestmark = pytest.mark.numerical
@@ -53,6 +55,21 @@ def test_a_point_depends_on_itself_and_its_seed_alone() -> None:
     last = trained({**POINT, MEASURED_AT: [1]}, 1)
     assert last["test_accuracy"] == first["test_accuracy"][1:]
     assert last["qdyn_median"] == first["qdyn_median"][1:]
+
+
+def test_a_sweep_trains_side_by_side_what_it_trains_alone() -> None:
+    compute = KINDS["train"].compute
+    one, many = load_compute(compute), load_compute_of_many(compute)
+    assert many is not None
+    common = {"preset": "role-of-jd", "n": 40, "train_samples": 200, "test_samples": 100}
+    points = [
+        {**common, "watched": 50, "jd": jd, "lambda_x": 2.0 + jd, "epochs": epochs}
+        for jd, epochs in ((0.3, 1), (0.6, 1), (0.6, 2))
+    ]
+    seeds = [1, 2, 2]
+    alone = [one(point, seed) for point, seed in zip(points, seeds, strict=True)]
+    assert many(points, seeds, threads=2) == alone
+    assert len({values["test_accuracy"] for values in alone}) > 1
 
 
 def test_phases_that_settle_are_told_from_those_that_never_do() -> None:
