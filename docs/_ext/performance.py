@@ -29,6 +29,7 @@ from rmsim.learning.presets import dense_recipe
 from rmsim.learning.protocol import _FlipLearner
 from rmsim.learning.run_folder import Plan
 from rmsim.learning.sign_tables import TableLearner
+from rmsim.learning.state import State
 from rmsim.learning.training import train
 from rmsim.network import Network
 from rmsim.studies import capacity
@@ -104,7 +105,7 @@ def training(n: int) -> list[str]:
     epoch = BATCHES * ours / count
     whole = whole_epoch(n)
     numbers = (f"{epoch:.2f}", f"{rate / 1e9:.0f}", f"{epoch / sgemm:.2f}")
-    more = (f"{whole:.2f}", f"{whole / sgemm:.2f}", on_two_threads(tables, x, labels, order))
+    more = (f"{whole:.2f}", f"{whole / sgemm:.2f}", on_two_threads(parameters, state))
     return [str(n), *numbers, *more, f"{general / ours:.1f}"]
 
 
@@ -119,17 +120,21 @@ def whole_epoch(n: int) -> float:
         return time.process_time() - start
 
 
-def on_two_threads(
-    learner: TableLearner, x: torch.Tensor, labels: torch.Tensor, order: torch.Tensor
-) -> str:
-    """Return how many times faster two threads are, in wall time; - where one does the work."""
-    if (os.cpu_count() or 1) < 2 or learner.j.size < 2**19:
+def on_two_threads(parameters: Parameters, state: State) -> str:
+    """Return how many times faster two threads are, in wall time; - where one does the work.
+
+    Both learn the same samples from the same start, for about a second.
+    """
+    n = parameters.couplings.n
+    if (os.cpu_count() or 1) < 2 or n * n < 2**19:
         return "-"
+    x, labels = load("entangled-mnist").train.tensors()
+    order = torch.arange(BATCH * min(BATCHES, 2000 * 1600**2 // n**2))
     least = {1: math.inf, 2: math.inf}
-    order = order.repeat(10)  # longer than two threads need to find a processor each
-    for _ in range(6):
+    for _ in range(3):
         for threads in least:
             torch.set_num_threads(threads)
+            learner = TableLearner(parameters, state.copy())
             start = time.perf_counter()
             learner.learn(x, labels, order)
             least[threads] = min(least[threads], time.perf_counter() - start)
