@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -32,6 +32,7 @@ from figures.claims.claim import (
     not_run,
     ours,
     select,
+    together,
 )
 
 #: Data set -> inputs, classes, widths of ours, widths of the perceptron (SM-D, tables).
@@ -108,7 +109,8 @@ def _grid(data: xr.Dataset) -> dict[float, dict[tuple[float, float], Ours]] | No
 
 
 def _best(cells: Iterable[Ours]) -> Ours:
-    return max(cells, key=lambda one: one.value)
+    there = list(cells)
+    return replace(max(there, key=lambda one: one.value), runs=together(there))
 
 
 def median_gain(data: xr.Dataset) -> Ours | None:
@@ -128,7 +130,8 @@ def median_gain(data: xr.Dataset) -> Ours | None:
     gains.sort(key=lambda one: one.value)
     low, high = gains[(len(gains) - 1) // 2], gains[len(gains) // 2]
     # Both are differences with the same network: their errors are not independent.
-    return ours((low.value + high.value) / 2, max(low.error, high.error))
+    middle, error = (low.value + high.value) / 2, max(low.error, high.error)
+    return ours(middle, error, runs=together(gains))
 
 
 def comparable_range(data: xr.Dataset) -> Ours | None:
@@ -137,7 +140,7 @@ def comparable_range(data: xr.Dataset) -> Ours | None:
     if grid is None:
         return None
     best = [_best(cells.values()) for cells in grid.values()]
-    return difference(min(best, key=lambda one: one.value), _best(best))
+    return difference(least(best), _best(best))
 
 
 def robustness(data: xr.Dataset) -> Ours | None:
@@ -146,7 +149,7 @@ def robustness(data: xr.Dataset) -> Ours | None:
     if grid is None or 5.0 not in grid:
         return None
     ranges = {
-        lambda_x: difference(_best(cells.values()), min(cells.values(), key=lambda one: one.value))
+        lambda_x: difference(_best(cells.values()), least(cells.values()))
         for lambda_x, cells in grid.items()
     }
     return least(difference(one, ranges[5.0]) for lam, one in ranges.items() if lam != 5.0)
@@ -167,7 +170,8 @@ def optimum_moves(data: xr.Dataset) -> Ours | None:
 
     weak, strong = by_jd(2.0), by_jd(6.0)
     there = max(strong, key=lambda jd: strong[jd].value)
-    return difference(_best(weak.values()), weak[there])
+    lost = difference(_best(weak.values()), weak[there])
+    return None if lost is None else replace(lost, runs=together((lost, *strong.values())))
 
 
 def _behind(name: str, n: int) -> Minus:
@@ -542,7 +546,7 @@ class _Slope:
         mean = rise.value / (x[-1] - x[0])
         # Relative errors of the step and of the rise.
         relative = math.hypot(step.error / step.value, rise.error / rise.value)
-        return Ours(slope / mean, abs(slope / mean) * relative)
+        return Ours(slope / mean, abs(slope / mean) * relative, runs=together(y))
 
 
 #: Points that a curve needs for its largest slope to mean something.
@@ -585,8 +589,7 @@ class _Spread:
         there = [number for number in read if number is not None]
         if len(there) < 3:  # 0.2, 0.5 and 0.9 at least
             return None
-        order = sorted(there, key=lambda number: number.value)
-        return difference(order[-1], order[0])
+        return difference(_best(there), least(there))
 
 
 def _positive(key: str, quantity: str, printed: str, read: Reading, note: str = "") -> Claim:

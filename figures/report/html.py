@@ -186,7 +186,7 @@ def decided(results: Results) -> str:
     """Say how many claims are decided, how many of them by stored runs, and why the others not."""
     judged = [results.judged(claim) for claim in CLAIMS]
     decided = [one for one in judged if one.verdict in DECIDED]
-    stored = sum(one.ours is not None and bool(one.ours.stored) for one in decided)
+    stored = sum(one.ours is not None and one.ours.stored is not None for one in decided)
     sentence = f"{len(decided)} of {len(judged)} claims are decided"
     if stored:
         sentence += f", {stored} of them by stored runs of the trial, whose commits the rows name"
@@ -276,7 +276,8 @@ def _origin(one: Judged) -> str:
         link = f"{data}, in no figure"
     if one.ours is None:
         return link
-    parts = (text(one.ours.at), html.escape(one.ours.stored), link)
+    stored = "" if one.ours.stored is None else html.escape(str(one.ours.stored))
+    parts = (text(one.ours.at), stored, link)
     return "; ".join(filter(None, parts))
 
 

@@ -66,7 +66,7 @@ def _row(claim: Claim, results: Results) -> tuple[str, ...]:
     value = _value(one)
     if hint is not None:
         value = escape(f"indicative: {hint}" + (f" ({hint.at})" if hint.at else ""))
-    source = "" if one.ours is None or not one.ours.stored else f"{one.ours.stored}."
+    source = "" if one.ours is None or one.ours.stored is None else f"{one.ours.stored}."
     return (
         escape(claim.quantity),
         f"{escape(claim.printed)} ({escape(claim.source)})",

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from figures.claims.claim import At, Claim, Imagewise, Minus, Ours, judge
+from figures.claims.claim import RUNS, At, Claim, Imagewise, Minus, Ours, judge
 from figures.claims.learning import AS_OURS
 from figures.trial import designs, without_data
 from figures.trial.runs import Question, Run
@@ -49,19 +49,7 @@ class Stored(StoredRuns):
         if claim.id not in self._questions:
             return None
         ours = judge(claim, self.data.get(claim.data)).ours
-        if ours is None:
-            return None
-        runs = [run for one in self._questions[claim.id] for run in self._read(one)]
-        return replace(ours, stored=self.sources(runs))
-
-    def _read(self, question: Question) -> Sequence[Run]:
-        """Return the runs that are read: complete second experiments replace their cells."""
-        read: dict[str, Run] = {}
-        for stage in question.first:
-            for run in stage:
-                again = self._second.get((question.data, *_cell(run)), (run,))
-                read |= {one.key: one for one in again}
-        return list(read.values())
+        return None if ours is None else replace(ours, stored=self.origin(ours.runs))
 
     def latest(self, data: str, cells: Cells) -> Latest:
         """Return cells of a data set; those of complete second experiments have their runs."""
@@ -191,6 +179,7 @@ def _benchmarks(stored: Stored) -> xr.Dataset | None:
         data["linear_accuracy_spread"] = xr.DataArray(0.0)
         data["linear_accuracy_error"] = xr.DataArray(sample_error(right))
         data["linear_accuracy_images"] = ("image_test", right.astype(np.float32))
+        data[f"linear_accuracy{RUNS}"] = xr.DataArray(designs.linear_classifier().key)
     return data
 
 
@@ -278,7 +267,9 @@ def _class_counts(stored: Stored) -> xr.Dataset | None:
         row = stored.metrics(designs.classes(name), 0)
         counts = np.array((row or {})["classes"], dtype=float)
         spans.append((counts.max() - counts.min()) / counts.mean())
-    data = xr.Dataset({"class_span": ("dataset", spans)}, {"dataset": names})
+    keys = [designs.classes(name).key for name in names]
+    columns = {"class_span": ("dataset", spans), f"class_span{RUNS}": ("dataset", keys)}
+    data = xr.Dataset(columns, {"dataset": names})
     return data.assign(class_span_error=data["class_span"] * 0.0)
 
 
