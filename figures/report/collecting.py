@@ -72,8 +72,9 @@ class Results:
     indicative: Mapping[str, Ours] = field(default_factory=dict)
     #: Data set and change -> ours minus the perceptron: what moves the central claim.
     moves: Mapping[str, Ours] = field(default_factory=dict)
-    #: Id of a claim that stored runs leave open -> which runs are next, and what they cost.
-    outlook: Mapping[str, str] = field(default_factory=dict)
+    #: Id of a claim that stored runs leave open -> which runs are next, and what they cost; None if
+    #: they were not asked.
+    outlook: Mapping[str, str] | None = None
 
     @classmethod
     def of(cls, data: Mapping[str, xr.Dataset], stored: Stored | None = None) -> Results:
@@ -99,7 +100,7 @@ class Results:
                 rough[claim.key] = hint
         runs = {name: Run.of(one) for name, one in sorted(data.items())}
         moves = {} if stored is None else stored.moves()
-        ahead = {} if stored is None else outlook(stored)
+        ahead = None if stored is None else outlook(stored)
         return cls(_rounded(numbers), runs, _rounded(rough), _rounded(moves), ahead)
 
     def judged(self, claim: Claim) -> Judged:
@@ -138,7 +139,7 @@ class Results:
             and (hint := self.indicative.get(claim.key) or earlier.indicative.get(claim.key))
         }
         runs = dict(sorted({**kept, **self.runs}.items()))
-        ahead = self.outlook or earlier.outlook
+        ahead = earlier.outlook if self.outlook is None else self.outlook
         return Results(numbers, runs, rough, {**earlier.moves, **self.moves}, ahead)
 
     def described(self, claim: Claim) -> dict[str, Any]:
@@ -180,7 +181,7 @@ class Results:
             return "needs data that are not ours to distribute"
         if claim.read is None:  # its note says what it would take
             return claim.note or "no run of ours measures it"
-        return self.outlook.get(claim.id) or claim.command
+        return (self.outlook or {}).get(claim.id) or claim.command
 
     @property
     def open(self) -> tuple[Claim, ...]:
@@ -210,7 +211,7 @@ class Results:
             "runs": {name: asdict(run) for name, run in self.runs.items()},
             "indicative": _plain(self.indicative),
             "moves": _plain(self.moves),
-            "outlook": dict(self.outlook),
+            "outlook": None if self.outlook is None else dict(self.outlook),
         }
         return json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n"
 
@@ -225,12 +226,13 @@ class Results:
         """
         try:
             document = parse_json(text)
+            ahead = document.get("outlook")
             return cls(
                 {key: _number(value) for key, value in document["numbers"].items()},
                 {name: _run(value) for name, value in document["runs"].items()},
                 {key: _number(value) for key, value in document.get("indicative", {}).items()},
                 {key: _number(value) for key, value in document.get("moves", {}).items()},
-                {str(key): str(value) for key, value in document.get("outlook", {}).items()},
+                None if ahead is None else {str(key): str(one) for key, one in ahead.items()},
             )
         except MALFORMED as problem:
             raise UnreadableDataError(f"published results were altered: {problem}") from None

@@ -412,6 +412,15 @@ def test_results_of_other_data_sets_are_kept_while_they_are_current() -> None:
     assert these.over(earlier, {"key of another version"}) == these
 
 
+def test_what_was_open_is_forgotten_once_nothing_is() -> None:
+    earlier = Results({}, {}, outlook={"a": "stage 2 of 3 is next"})
+    asked, not_asked = Results({}, {}, outlook={}), Results({}, {})
+    assert not_asked.over(earlier, ()).outlook == earlier.outlook
+    assert asked.over(earlier, ()).outlook == {}
+    for one in (earlier, asked, not_asked):
+        assert Results.from_json(one.to_json()) == one
+
+
 def test_published_runs_say_which_version_made_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -443,6 +452,7 @@ def test_every_open_claim_says_what_would_decide_it() -> None:
         claim.id for claim in results.open
     }
     tried = decided_by_runs()
+    assert results.outlook is not None
     assert set(results.outlook) == {claim.id for claim in results.open if claim.id in tried}
     nowhere = replace(results, numbers={}, outlook={})
     assert all(nowhere.ahead(claim) for claim in nowhere.open)
