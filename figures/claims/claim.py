@@ -460,12 +460,12 @@ class Claim:
         """Place in the paper, and what the verdict grants."""
         return "; ".join(filter(None, (self.where, self.granted)))
 
-    def excess(self, ours: float) -> float:
-        """By how much `ours` violates the claim; 0 if it does not."""
+    def beyond(self, ours: float) -> float:
+        """How far `ours` is beyond the limit of what is granted; negative inside."""
         gap = ours - self.number
         signed = {Relation.ABOVE: -gap, Relation.BELOW: gap}.get(self.relation, abs(gap))
         # Rounding of the last bits must not turn the edge of the interval into a violation.
-        return max(0.0, signed - self.slack * (1 + 1e-9))
+        return signed - self.slack * (1 + 1e-9)
 
 
 @dataclass(frozen=True)
@@ -482,10 +482,10 @@ class Judged:
         """The violation in units of our error."""
         if self.ours is None:
             return math.nan
-        excess = self.claim.excess(self.ours.value)
-        if excess == 0:
+        beyond = self.claim.beyond(self.ours.value)
+        if beyond <= 0:
             return 0.0
-        return excess / self.ours.error if self.ours.error > 0 else math.inf
+        return beyond / self.ours.error if self.ours.error > 0 else math.inf
 
     @property
     def resolved(self) -> bool:
@@ -499,12 +499,10 @@ class Judged:
         """
         if self.ours is None:
             return False
-        slack = self.claim.slack * (1 + 1e-9)
+        beyond = self.claim.beyond(self.ours.value)
         if self.claim.relation is Relation.EQUAL:
-            return self.has_power and self.claim.excess(self.ours.value) == 0
-        gap = self.ours.value - self.claim.number
-        signed = {Relation.ABOVE: gap, Relation.BELOW: -gap}.get(self.claim.relation, -abs(gap))
-        return signed + slack >= SIGNIFICANCE * self.ours.error
+            return self.has_power and beyond <= 0
+        return beyond <= -SIGNIFICANCE * self.ours.error
 
     @property
     def has_power(self) -> bool:
@@ -514,11 +512,8 @@ class Judged:
 
     def _at_edge(self, ours: Ours) -> bool:
         """Return whether a number that is known well is where the grant ends."""
-        claim = self.claim
-        gap = ours.value - claim.number
-        beyond = {Relation.ABOVE: -gap, Relation.BELOW: gap}.get(claim.relation, abs(gap))
-        known = SIGNIFICANCE * ours.error <= claim.slack * (1 + 1e-9)
-        return known and abs(beyond - claim.slack) <= ours.error
+        known = SIGNIFICANCE * ours.error <= self.claim.slack * (1 + 1e-9)
+        return known and abs(self.claim.beyond(ours.value)) <= ours.error
 
     @property
     def verdict(self) -> Verdict:
@@ -546,7 +541,7 @@ class Judged:
             return str(self.verdict)
         if self.sigmas < 1000:
             return f"differs by {self.sigmas:.1f} σ"
-        return f"differs by {self.claim.excess(self.ours.value):.2g}, beyond all error"
+        return f"differs by {self.claim.beyond(self.ours.value):.2g}, beyond all error"
 
     @property
     def remark(self) -> str:
