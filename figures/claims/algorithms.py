@@ -17,7 +17,7 @@ _TEXT = "main text, geometry of fixed points"
 LARGE = 4000
 
 
-def largest(data: xr.Dataset, name: str, least_n: int) -> xr.Dataset | None:
+def _at_largest_n(data: xr.Dataset, name: str, least_n: int) -> xr.Dataset | None:
     """Return the part of `data` at the largest N, from `least_n` on, for which `name` is known."""
     known = np.isfinite(data[name].values) & np.isfinite(data[f"{name}_error"].values)
     rows = np.flatnonzero(known & (data["n"].values >= least_n))
@@ -38,7 +38,7 @@ class _Threshold:
     least_n: int = LARGE
 
     def __call__(self, data: xr.Dataset) -> Ours | None:
-        one = largest(data.sel(cap=data["cap"].max()), "threshold", self.least_n)
+        one = _at_largest_n(data.sel(cap=data["cap"].max()), "threshold", self.least_n)
         if one is None:
             return None
         unit = float(one["bound"]) if self.over_bound else 1.0
@@ -76,7 +76,9 @@ class _Search:
     least_n: int = LARGE
 
     def __call__(self, data: xr.Dataset) -> Ours | None:
-        one = largest(_series(data, self.name).swap_dims(series="n"), "threshold", self.least_n)
+        one = _at_largest_n(
+            _series(data, self.name).swap_dims(series="n"), "threshold", self.least_n
+        )
         if one is None:
             return None
         sizes = f"{sizes_of(n=float(one['n']), samples=_fewest(one))} at each J_D"

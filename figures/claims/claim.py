@@ -794,11 +794,20 @@ def least(numbers: Iterable[Ours | None]) -> Ours | None:
 
     It comes from the runs of all: which of them is the least is measured, too.
     """
+    return _chosen(min, numbers)
+
+
+def largest(numbers: Iterable[Ours | None]) -> Ours | None:
+    """Return the largest of some numbers, as :func:`least` does."""
+    return _chosen(max, numbers)
+
+
+def _chosen(choose: Callable[..., Ours], numbers: Iterable[Ours | None]) -> Ours | None:
     every = list(numbers)
     there = [one for one in every if one is not None]
     if not every or len(there) < len(every):
         return None
-    return replace(min(there, key=lambda one: one.value), runs=together(there))
+    return replace(choose(there, key=lambda one: one.value), runs=together(there))
 
 
 class Reading(Protocol):
@@ -845,11 +854,7 @@ class Largest:
 
     def __call__(self, data: xr.Dataset) -> Ours | None:
         """Return the largest with its own error."""
-        every = [part(data) for part in self.parts]
-        there = [one for one in every if one is not None]
-        if len(there) < len(every):
-            return None
-        return replace(max(there, key=lambda one: one.value), runs=together(there))
+        return largest(part(data) for part in self.parts)
 
     def __str__(self) -> str:
         return f"largest of {', '.join(map(str, self.parts))}"
