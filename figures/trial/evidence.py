@@ -259,17 +259,14 @@ def _changed() -> tuple[Cells, Cells]:
 
 def _class_counts(stored: Stored) -> xr.Dataset | None:
     """Return the largest class minus the least, over their mean."""
-    names = [name for name in designs.BENCHMARKS if stored.metrics(designs.classes(name), 0)]
-    if not names:
+    keys = {designs.classes(name).key: name for name in designs.BENCHMARKS}
+    rows = stored.rows(map(designs.classes, designs.BENCHMARKS), 0)
+    if not rows:
         return None
-    spans = []
-    for name in names:
-        row = stored.metrics(designs.classes(name), 0)
-        counts = np.array((row or {})["classes"], dtype=float)
-        spans.append((counts.max() - counts.min()) / counts.mean())
-    keys = [designs.classes(name).key for name in names]
-    columns = {"class_span": ("dataset", spans), f"class_span{RUNS}": ("dataset", keys)}
-    data = xr.Dataset(columns, {"dataset": names})
+    counts = [np.array(row["classes"], dtype=float) for row in rows.values()]
+    spans = [(one.max() - one.min()) / one.mean() for one in counts]
+    columns = {"class_span": ("dataset", spans), f"class_span{RUNS}": ("dataset", list(rows))}
+    data = xr.Dataset(columns, {"dataset": [keys[key] for key in rows]})
     return data.assign(class_span_error=data["class_span"] * 0.0)
 
 
