@@ -391,14 +391,6 @@ class Claim:
         return Kind.NUMBER if self.relation is Relation.EQUAL else Kind.INEQUALITY
 
     @property
-    def command(self) -> str:
-        """What makes the data that decide it; empty if no experiment of ours does."""
-        if self.data in STORED:
-            return f"python -m figures decide --id {self.id}"
-        figure = FIGURE_OF.get(self.data, self.data)
-        return f"python -m figures {figure} --scale paper" if figure else ""
-
-    @property
     def needs(self) -> str:
         """The sizes without which it is not decided, as far as the reader fixes them."""
         return "; ".join(

@@ -18,7 +18,7 @@ import xarray as xr
 from figures.claims import CLAIMS, DECIDED, SECTIONS
 from figures.claims.claim import Claim, Judged, Origin, Ours, Verdict, indicative, judge
 from figures.engine.figure import Figure, Scale, failures
-from figures.trial.designs import decided_by_runs, questions
+from figures.trial.designs import command, questions_of
 from figures.trial.evidence import TRIED, Stored
 from figures.trial.runner import outlook
 from figures.trial.store import OfPlan, Store
@@ -181,7 +181,7 @@ class Results:
             return "needs data that are not ours to distribute"
         if claim.read is None:  # its note says what it would take
             return claim.note or "no run of ours measures it"
-        return (self.outlook or {}).get(claim.id) or claim.command
+        return (self.outlook or {}).get(claim.id) or command(claim)
 
     @property
     def open(self) -> tuple[Claim, ...]:
@@ -240,13 +240,7 @@ class Results:
 
 def _sizes(claim: Claim) -> dict[str, list[float]]:
     """Return N, of a layer, and the epochs: what the reader fixes, else those of the runs."""
-    runs = [
-        run
-        for question in questions()
-        if claim.id in question.claims
-        for stage in question.first
-        for run in stage
-    ]
+    runs = [run for question in questions_of(claim.id) for stage in question.first for run in stage]
     widths = {
         run.plan.parameters.couplings.n if isinstance(run, OfPlan) else getattr(run, "n", 0)
         for run in runs
@@ -256,13 +250,6 @@ def _sizes(claim: Claim) -> dict[str, list[float]]:
         "n": claim.demanded("n") or sorted(widths - {0}),
         "epochs": claim.demanded("epochs", "epoch") or sorted(epochs),
     }
-
-
-def command(claim: Claim) -> str:
-    """Return what decides a claim: runs of the trial if there are some, else its figure."""
-    if claim.id in decided_by_runs():
-        return f"python -m figures decide --id {claim.id}"
-    return claim.command
 
 
 def _rounded(numbers: Mapping[str, Ours]) -> dict[str, Ours]:

@@ -25,8 +25,8 @@ from figures.claims.claim import (
     Verdict,
 )
 from figures.claims.learning import TITLES
-from figures.report.collecting import Entry, Report, Results, State, command
-from figures.trial.designs import BENCHMARKS, TUNED_RATE
+from figures.report.collecting import Entry, Report, Results, State
+from figures.trial.designs import BENCHMARKS, TUNED_RATE, command
 from figures.trial.evidence import CHANGES, TUNED
 from figures.trial.runner import NO_MORE
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from figures.claims import CLAIMS, SECTIONS, grouped, verdict_of
 from figures.claims.claim import AFTERWARDS, COUNTS, RULE, Claim, Judged, Verdict
 from figures.claims.learning import TITLES
-from figures.report.collecting import Report, Results, State, command
+from figures.report.collecting import Report, Results, State
 from figures.report.html import MOVES, OPEN, OTHER_RATE, SOURCE, decided, grants, moved, page
-from figures.trial.designs import BENCHMARKS
+from figures.trial.designs import BENCHMARKS, command
 from figures.trial.evidence import CHANGES, TUNED
 from rmtheory.explorer.grids import page_text
 from rmtheory.runtime.files import write_text

@@ -19,7 +19,7 @@ import xarray as xr
 from figures.claims.claim import RUNS, At, Claim, Imagewise, Minus, Ours, judge
 from figures.claims.learning import AS_OURS
 from figures.trial import designs, without_data
-from figures.trial.runs import Question, Run
+from figures.trial.runs import Run
 from figures.trial.store import unpack, without_seed
 from figures.trial.tables import (
     Cells,
@@ -46,7 +46,7 @@ class Stored(StoredRuns):
 
         Claims that no question of the trial is about read other variables of their figure.
         """
-        if claim.id not in self._questions:
+        if not designs.questions_of(claim.id):
             return None
         ours = judge(claim, self.data.get(claim.data)).ours
         return None if ours is None else replace(ours, stored=self.origin(ours.runs))
@@ -77,7 +77,7 @@ class Stored(StoredRuns):
     def indicative(self, claim: Claim) -> Ours | None:
         """Return what too few runs say: one network each, without the error of their spread."""
         data = self.data.get(claim.data)
-        if data is None or claim.id not in self._questions:
+        if data is None or not designs.questions_of(claim.id):
             return None
         known = {
             name: data[name].fillna(0.0)
@@ -106,14 +106,6 @@ class Stored(StoredRuns):
                     if isinstance(number, Imagewise):
                         moved[f"{name}: {change}"] = number.plain
         return moved
-
-    @cached_property
-    def _questions(self) -> dict[str, list[Question]]:
-        by_claim: dict[str, list[Question]] = {}
-        for question in designs.questions():
-            for claim in question.claims:
-                by_claim.setdefault(claim, []).append(question)
-        return by_claim
 
 
 class Latest(NamedTuple):

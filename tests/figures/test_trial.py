@@ -405,7 +405,7 @@ def test_a_second_experiment_replaces_the_first_once_all_of_it_is_there() -> Non
     assert best.value == pytest.approx(0.2)
     assert best.stored is not None
     assert (best.stored.seeds, best.stored.runs) == ("0 to 2, 100 to 111", 7 * 3 + 12)
-    question = next(one for one in designs.questions() if claim.id in one.claims)
+    (question,) = designs.questions_of(claim.id)
     assert question.stages == (*question.first, question.second)
     assert question.stage_name(len(question.first)) == "second experiment"
     assert question.stage_name(0) == f"stage 1 of {len(question.first)}"
