@@ -17,7 +17,7 @@ from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from figures.claims.claim import FIGURE_OF, Claim
-from figures.claims.learning import AS_OURS
+from figures.claims.performance import AS_OURS
 from figures.trial import without_data
 from figures.trial.runs import (
     Classes,

@@ -14,7 +14,8 @@ from matplotlib.figure import Figure as Picture
 from figures.claims import CLAIMS, claim_named
 from figures.claims.claim import Kind
 from figures.claims.landscape import WHY_ACCURACIES, WHY_OPTIMAL
-from figures.claims.learning import WHY_LINEAR, WHY_NO_BOOST, WHY_SYM1
+from figures.claims.performance import WHY_LINEAR
+from figures.claims.role_of_couplings import WHY_NO_BOOST, WHY_SYM1
 from figures.engine import figure as making
 from figures.engine.figure import Figure
 from figures.paper import capacity, performance_benchmarks, qdyn_table, trained_networks
