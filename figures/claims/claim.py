@@ -95,39 +95,6 @@ RULE = (
     "no experiment of ours measures it."
 )
 
-#: What was not fixed beforehand.
-AFTERWARDS = (
-    "Isolated fixed points: the grant of 0.1 was chosen when N = 400 had been seen, before N = "
-    "2000.",
-    "Accuracies of the landscape and those printed as whole percents: since 18 November 2026 the "
-    "error of the test images is part of the grant instead of ours.",
-    "Spreads: since 18 November cells in which the free phase settles and cells in which it does "
-    "not are pooled apart, and five networks have a spread of their own; since 19 November a pool "
-    "without two degrees of freedom gives no error, and roles of J_D are pooled over sizes.",
-    "Seeds: on 18 November networks of seconds or minutes got nine seeds more than the first "
-    "three, whatever these had shown. Each seed may be a look: of twelve at three errors 3.2 % of "
-    "the claims are misjudged at most.",
-    "Second experiments were designed on 19 November, when the first ones had been seen, and "
-    "before any of their runs: claims that were open then are asked again of networks of their "
-    "own, looked at once. Targets and expected errors stand in `figures/trial/designs.py`. That on "
-    "the range of λ_x was added hours later, when those of others had begun. Five hours after the "
-    "first, runs that were left were cut to the cells whose spread makes the error of what was "
-    "open, before any of them was made: six cells of that range, ten networks of Fashion-MNIST, "
-    "narrow networks from which wide ones borrow their spread, the two best rows of the overlaps, "
-    "and the two points between which the duality rises most. One was added then, on chains of "
-    "layers without skip connections.",
-    "Readings changed on 19 November: random guessing at J_D = 0 instead of 0.05, instability at "
-    "weak self-coupling off the phases instead of accuracies, baselines of frozen features at the "
-    "better of two rates, and what training changes in the landscape network by network. Where the "
-    "self-coupling is too weak to settle, roles of J_D are pooled by its value.",
-    "The curve at J_D = 0.05, λ = 0.3 became a claim on 19 November, when the transition was known "
-    "to be at 0.277; reasons of what differs were written down then, too.",
-    "One claim for one sentence since 19 November, where there had been several: 23 claims became "
-    "6. Of the 23 one had agreed and 22 had no verdict, among them six widths of Tiny ImageNet, "
-    "whose data nobody has here, slopes of a protocol that learns nothing, and the linearity of "
-    "capacities at two, five and seven layers, which the trial cannot resolve.",
-)
-
 #: Verdict -> heading of its column in the table of sections.
 COUNTS = {
     Verdict.AGREES: "agree",

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from figures.claims import CLAIMS, DECIDED, SECTIONS, grouped, verdict_of
 from figures.claims.claim import (
-    AFTERWARDS,
     COUNTS,
     FIGURE_OF,
     RULE,
@@ -24,6 +23,7 @@ from figures.claims.claim import (
     Ours,
     Verdict,
 )
+from figures.claims.grants import AFTERWARDS
 from figures.claims.performance import TITLES
 from figures.report.collecting import Entry, Report, Results, State
 from figures.trial.designs import BENCHMARKS, TUNED_RATE, command

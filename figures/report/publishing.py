@@ -14,7 +14,8 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from figures.claims import CLAIMS, SECTIONS, grouped, verdict_of
-from figures.claims.claim import AFTERWARDS, COUNTS, RULE, Claim, Judged, Verdict
+from figures.claims.claim import COUNTS, RULE, Claim, Judged, Verdict
+from figures.claims.grants import AFTERWARDS
 from figures.claims.performance import TITLES
 from figures.report.collecting import Report, Results, State
 from figures.report.html import MOVES, OPEN, OTHER_RATE, SOURCE, decided, grants, moved, page
