@@ -21,6 +21,7 @@ from figures.trial import designs, runner, without_data
 from figures.trial.evidence import TRIED, Stored
 from figures.trial.runner import Costs, Trial, all_runs, checked_hours, compare, outlook, perform
 from figures.trial.runs import (
+    Association,
     Cluster,
     Frozen,
     Linear,
@@ -711,6 +712,22 @@ def test_a_run_is_repeated_to_the_bit(tmp_path: Path) -> None:
     assert not other.passed
     elsewhere = replace(result, metrics=wrong, provenance={**result.provenance, "machine": "other"})
     assert not compare(run, elsewhere).passed  # not within errors either
+
+
+def test_numbers_without_errors_are_repeated_exactly_on_any_machine(tmp_path: Path) -> None:
+    run = without_data.growing(0)[0]
+    run = replace(run, n=60, samples=4)
+    result = Store(tmp_path).add(run, *perform(run))
+    other = {**result.provenance, "machine": "other"}
+    assert compare(run, replace(result, provenance=other)).identical
+    row = {**result.metrics[0], "reached": pack(~unpack(result.metrics[0]["reached"]))}
+    assert not compare(run, replace(result, provenance=other, metrics={0: row})).passed
+    counts = Association("printed", 2, 20, (0.2, 0.2), 0, max_epochs=2)
+    result = Store(tmp_path).add(counts, *perform(counts))
+    row = {**result.metrics[0], "patterns": result.metrics[0]["patterns"] + 1}
+    wrong = compare(counts, replace(result, provenance=other, metrics={0: row}))
+    assert wrong.largest is None
+    assert not wrong.passed
 
 
 # Commands.
