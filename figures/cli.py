@@ -277,7 +277,7 @@ def _claims(folder: Path, json: bool, wanted: str | None, store: Path | None) ->
             typer.echo(dumps(one, indent=1, ensure_ascii=False, allow_nan=False))
         else:
             for name, value in one.items():
-                if value not in ("", None):
+                if value not in ("", None, []):
                     typer.echo(f"{name:9} {value}")
     elif json:
         typer.echo(results.claims_json(), nl=False)

@@ -29,6 +29,9 @@ from numba.extending import intrinsic, models, register_model
 #: Numbers of a vector that is given by its address, and of a row of lanes.
 ROWS, LANES = 32, 16
 
+#: Columns, or samples, of a group whose signed sums are tabulated.
+GROUP = 4
+
 #: Rows and columns of a block of a matrix that is transposed in registers.
 BLOCK = 8
 
@@ -234,10 +237,11 @@ def _signs_of(builder: Any, word: Any) -> Any:
 
 def _store_firsts(builder: Any, address: Any, word: Any) -> None:
     bits = builder.bitcast(builder.trunc(word, _INDEX), ir.VectorType(_BIT, ROWS))
-    some = ir.Constant(ir.VectorType(_INDEX, ROWS // 4), list(range(0, ROWS, 4)))
+    firsts = list(range(0, ROWS, GROUP))
+    some = ir.Constant(ir.VectorType(_INDEX, len(firsts)), firsts)
     up = builder.shuffle_vector(bits, bits, some)
-    kind = ir.VectorType(_FLOAT, ROWS // 4)
-    one, minus = (ir.Constant(kind, [x] * (ROWS // 4)) for x in (1.0, -1.0))
+    kind = ir.VectorType(_FLOAT, len(firsts))
+    one, minus = (ir.Constant(kind, [x] * len(firsts)) for x in (1.0, -1.0))
     builder.store(
         builder.select(up, one, minus), builder.inttoptr(address, kind.as_pointer()), align=4
     )
@@ -360,10 +364,11 @@ add_times = _operation(_vector, (_vector, _vector, _REAL), _add_times)
 #: is set, -1 elsewhere.
 ups = _operation(_INT, (_vector,), _ups)
 signs_of = _operation(_vector, (_INT,), _signs_of)
-#: ``store_firsts(array, word)`` writes the signs of bits 0, 4, 8, ...: eight numbers.
-store_firsts = _operation(types.void, (_INT, _INT), _store_firsts)
 #: ``spins_of(word, there)`` is the same, and 0 where the bit of the second word is not set.
 spins_of = _operation(_vector, (_INT, _INT), _spins_of)
+#: ``store_firsts(array, word)`` writes the signs of the first bits of the groups, 0, 4, 8, ...:
+#: eight numbers.
+store_firsts = _operation(types.void, (_INT, _INT), _store_firsts)
 #: ``chosen(key, second, sweep, first, limit)`` has the bits of the neurons from `first` on that the
 #: mask of a sweep updates: that of :func:`rmsim.dynamics.sweeps.fill_mask`.
 chosen = _operation(_INT, (_INT,) * 5, _chosen)

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from figures.claims import grants
-from figures.claims.claim import At, Claim, Ours, Relation, ours, select, sizes_of
+from figures.claims.claim import At, Claim, Ours, Relation, ours, runs_of, select, sizes_of
 from rmtheory.base.statistics import weighted_fit
 
 _TEXT = "main text, geometry of fixed points"
@@ -17,7 +17,7 @@ _TEXT = "main text, geometry of fixed points"
 LARGE = 4000
 
 
-def largest(data: xr.Dataset, name: str, least_n: int) -> xr.Dataset | None:
+def _at_largest_n(data: xr.Dataset, name: str, least_n: int) -> xr.Dataset | None:
     """Return the part of `data` at the largest N, from `least_n` on, for which `name` is known."""
     known = np.isfinite(data[name].values) & np.isfinite(data[f"{name}_error"].values)
     rows = np.flatnonzero(known & (data["n"].values >= least_n))
@@ -38,12 +38,13 @@ class _Threshold:
     least_n: int = LARGE
 
     def __call__(self, data: xr.Dataset) -> Ours | None:
-        one = largest(data.sel(cap=data["cap"].max()), "threshold", self.least_n)
+        one = _at_largest_n(data.sel(cap=data["cap"].max()), "threshold", self.least_n)
         if one is None:
             return None
         unit = float(one["bound"]) if self.over_bound else 1.0
         sizes = f"{sizes_of(n=float(one['n']), samples=_fewest(one))} at each J_D"
-        return ours(one["threshold"] / unit, one["threshold_error"] / unit, sizes)
+        number, error = one["threshold"] / unit, one["threshold_error"] / unit
+        return ours(number, error, sizes, runs_of(one, "threshold"))
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class _Success:
         if one is None or float(one["n"]) < self.least_n:
             return None
         sizes = sizes_of(n=float(one["n"]), samples=float(one["trials"]))
-        return ours(one["success"], one["success_error"], sizes)
+        return ours(one["success"], one["success_error"], sizes, runs_of(one, "success"))
 
 
 def _series(data: xr.Dataset, name: str) -> xr.Dataset:
@@ -75,11 +76,13 @@ class _Search:
     least_n: int = LARGE
 
     def __call__(self, data: xr.Dataset) -> Ours | None:
-        one = largest(_series(data, self.name).swap_dims(series="n"), "threshold", self.least_n)
+        one = _at_largest_n(
+            _series(data, self.name).swap_dims(series="n"), "threshold", self.least_n
+        )
         if one is None:
             return None
         sizes = f"{sizes_of(n=float(one['n']), samples=_fewest(one))} at each J_D"
-        return ours(one["threshold"], one["threshold_error"], sizes)
+        return ours(one["threshold"], one["threshold_error"], sizes, runs_of(one, "threshold"))
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ class _SearchAt:
         if one is None:
             return None
         sizes = sizes_of(n=float(one["n"]), samples=float(one["trials"]))
-        return ours(one["success"], one["success_error"], sizes)
+        return ours(one["success"], one["success_error"], sizes, runs_of(one, "success"))
 
 
 def _point(one: xr.Dataset, jd: float) -> xr.Dataset | None:
@@ -117,18 +120,17 @@ class _Growth:
     def __call__(self, data: xr.Dataset) -> Ours | None:
         series = _series(data, self.name)
         rows = [_point(series.isel(series=k), self.jd) for k in range(series.sizes["series"])]
-        there = [
-            (float(row["n"]), float(row["sweeps_median"]), float(row["sweeps_median_error"]))
-            for row in rows
-            if row is not None and np.isfinite(row["sweeps_median_error"])
-        ]
-        if len(there) < 3 or there[-1][0] < self.least_n:
+        names = ("n", "sweeps_median", "sweeps_median_error")
+        there = [row for row in rows if row is not None and np.isfinite(row[names[-1]])]
+        if len(there) < 3 or float(there[-1]["n"]) < self.least_n:
             return None
-        n, sweeps, error = np.array(there).T
+        n, sweeps, error = (np.array([float(row[name]) for row in there]) for name in names)
         # A median of integers is not known better than to half a sweep.
         line = weighted_fit([1, np.log(n)], np.log(sweeps), np.maximum(error, 0.5) / sweeps)
         sizes = f"N = {n[0]:g} to {n[-1]:g}"
-        return ours(float(line.coefficients[1]), float(line.scale * line.errors[1]), sizes)
+        exponent, deviation = float(line.coefficients[1]), float(line.scale * line.errors[1])
+        runs = frozenset[str]().union(*(runs_of(row, "sweeps_median") for row in there))
+        return ours(exponent, deviation, sizes, runs)
 
 
 @dataclass(frozen=True)

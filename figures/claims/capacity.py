@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +19,7 @@ from figures.claims.claim import (
     difference,
     least,
     ours,
+    runs_of,
     select,
 )
 from rmtheory.base.statistics import weighted_fit
@@ -69,7 +70,7 @@ class _SlopeGain:
                 return None
             slopes.append(At("slope", {**_PROTOCOL, "layers": layers})(data))
         gain = difference(*slopes)
-        return None if gain is None else ours(gain.value, gain.error, f"N up to {max(sizes)}")
+        return None if gain is None else replace(gain, at=f"N up to {max(sizes)}")
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,8 @@ class _Bend:
         fit = weighted_fit([1, sizes, sizes**2], row["p_max"].values, row["p_max_error"].values)
         unit = np.ptp(sizes) ** 2 / (4 * float(row["p_max"].sel(n=sizes.max())))
         at = f"N = {sizes.min():g} to {sizes.max():g}"
-        return ours(fit.coefficients[2] * unit, fit.errors[2] * unit, at)
+        runs = runs_of(row, "p_max")
+        return ours(fit.coefficients[2] * unit, fit.errors[2] * unit, at, runs)
 
 
 def best_of_printed(data: xr.Dataset) -> Ours | None:
@@ -119,7 +121,8 @@ def best_of_printed(data: xr.Dataset) -> Ours | None:
         return None
     best = part["best_o5"].isel(layers=np.flatnonzero((trials > 0).any(axis=1)))
     error = part["best_o5_error"].max()
-    return ours(best.max(), error, f"N = {sizes.min()} to {sizes.max()}, {trials.sum():g} trials")
+    at = f"N = {sizes.min()} to {sizes.max()}, {trials.sum():g} trials"
+    return ours(best.max(), error, at, runs_of(part, "best_o5"))
 
 
 def _chain(data: xr.Dataset) -> xr.Dataset | None:
@@ -150,7 +153,8 @@ class _Overlap:
         if part is None or self.name not in part:
             return None
         one = part.isel(layer=self.layer)
-        return ours(one[self.name], one[f"{self.name}_error"], _trials(data))
+        runs = runs_of(one, self.name)
+        return ours(one[self.name], one[f"{self.name}_error"], _trials(data), runs)
 
 
 def _trials(data: xr.Dataset) -> str:
@@ -165,10 +169,7 @@ def least_step(data: xr.Dataset) -> Ours | None:
     part = _chain(data)
     if part is None:
         return None
-    medians = [
-        ours(part["overlap_median"][k], part["overlap_median_error"][k])
-        for k in range(part.sizes["layer"])
-    ]
+    medians = [At("overlap_median")(part.isel(layer=k)) for k in range(part.sizes["layer"])]
     return least(difference(b, a) for a, b in pairwise(medians))
 
 

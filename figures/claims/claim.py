@@ -19,6 +19,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from rmtheory.base.errors import counted
 from rmtheory.base.statistics import sample_error
 
 #: A claim is violated, and an inequality or a similarity confirmed, by more than so many errors.
@@ -150,6 +151,58 @@ class Grant:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """The stored runs that a number is the mean, the difference or the best of.
+
+    Its error may hold the spread of further networks (:mod:`figures.trial.tables`).
+
+    Parameters
+    ----------
+    seeds : str
+        Theirs, three or more in a row by their ends.
+    commits : str
+        Those that made them, shortened; a star if files differed.
+    runs : int
+        How many they are.
+    """
+
+    seeds: str
+    commits: str
+    runs: int
+
+    @classmethod
+    def of(cls, seeds: Iterable[int], commits: Iterable[str], runs: int) -> Origin:
+        """Return the origin of so many runs of these seeds, by these commits.
+
+        Examples
+        --------
+        >>> print(Origin.of([0], ["a1"], 1))
+        1 stored run, seed 0, commit a1
+        >>> print(Origin.of([102, 0, 1, 2, 100], ["b2", "a1", "b2"], 7))
+        7 stored runs, seeds 0 to 2, 100, 102, commit a1, b2
+        """
+        rows: list[list[int]] = []
+        for seed in sorted({*seeds}):
+            if rows and rows[-1][-1] == seed - 1:
+                rows[-1].append(seed)
+            else:
+                rows.append([seed])
+        texts = (
+            f"{row[0]} to {row[-1]}" if len(row) > 2 else ", ".join(map(str, row)) for row in rows
+        )
+        return cls(", ".join(texts), ", ".join(sorted({*commits})), runs)
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        seeds = f"seed{'' if self.seeds.isdecimal() else 's'} {self.seeds}"
+        return f"{counted(self.runs, 'stored run')}, {seeds}, commit {self.commits}"
+
+
+#: Keys of stored runs.
+Keys = frozenset[str]
+
+
+@dataclass(frozen=True)
 class Ours:
     """Our value with its standard error, or a bound on its error."""
 
@@ -157,8 +210,10 @@ class Ours:
     error: float
     #: The sizes it was measured at, where the paper gives none: read off the data, too.
     at: str = ""
-    #: How many stored runs it comes from, and which commits made them; empty if the figure gave it.
-    stored: str = ""
+    #: The stored runs it comes from; None if the figure gave it.
+    stored: Origin | None = None
+    #: Their keys, which readers hand on: no part of what is published.
+    runs: Keys = field(default=frozenset(), compare=False, repr=False)
 
     def __str__(self) -> str:
         """Print as many digits as the error allows.
@@ -194,11 +249,19 @@ class Imagewise(Ours):
     of: str = ""
 
     @classmethod
-    def on(cls, images: NDArray[np.float64], spread: float, of: str, at: str = "") -> Imagewise:
+    def on(
+        cls,
+        images: NDArray[np.float64],
+        spread: float,
+        of: str,
+        at: str = "",
+        runs: Keys = frozenset(),
+    ) -> Imagewise:
         """Return the mean over `images` with its error."""
         sampling = sample_error(images)
         error = math.hypot(sampling, spread)
-        return cls(float(images.mean()), error, at, images=images, spread=spread, of=of)
+        mean = float(images.mean())
+        return cls(mean, error, at, runs=runs, images=images, spread=spread, of=of)
 
     def minus(self, other: Imagewise) -> Imagewise | None:
         """Return the difference image by image; None if the images are others."""
@@ -206,12 +269,13 @@ class Imagewise(Ours):
             return None
         spread = math.hypot(self.spread, other.spread)
         sizes = ", ".join(dict.fromkeys(filter(None, (self.at, other.at))))
-        return Imagewise.on(self.images - other.images, spread, self.of, sizes)
+        gaps = self.images - other.images
+        return Imagewise.on(gaps, spread, self.of, sizes, self.runs | other.runs)
 
     @property
     def plain(self) -> Ours:
         """The number alone."""
-        return Ours(self.value, self.error, self.at, self.stored)
+        return Ours(self.value, self.error, self.at, self.stored, self.runs)
 
 
 #: Why half a unit of the last digit is granted, or nothing.
@@ -327,14 +391,6 @@ class Claim:
         return Kind.NUMBER if self.relation is Relation.EQUAL else Kind.INEQUALITY
 
     @property
-    def command(self) -> str:
-        """What makes the data that decide it; empty if no experiment of ours does."""
-        if self.data in STORED:
-            return f"python -m figures decide --id {self.id}"
-        figure = FIGURE_OF.get(self.data, self.data)
-        return f"python -m figures {figure} --scale paper" if figure else ""
-
-    @property
     def needs(self) -> str:
         """The sizes without which it is not decided, as far as the reader fixes them."""
         return "; ".join(
@@ -396,12 +452,12 @@ class Claim:
         """Place in the paper, and what the verdict grants."""
         return "; ".join(filter(None, (self.where, self.granted)))
 
-    def excess(self, ours: float) -> float:
-        """By how much `ours` violates the claim; 0 if it does not."""
+    def beyond(self, ours: float) -> float:
+        """How far `ours` is beyond the limit of what is granted; negative inside."""
         gap = ours - self.number
         signed = {Relation.ABOVE: -gap, Relation.BELOW: gap}.get(self.relation, abs(gap))
         # Rounding of the last bits must not turn the edge of the interval into a violation.
-        return max(0.0, signed - self.slack * (1 + 1e-9))
+        return signed - self.slack * (1 + 1e-9)
 
 
 @dataclass(frozen=True)
@@ -418,10 +474,10 @@ class Judged:
         """The violation in units of our error."""
         if self.ours is None:
             return math.nan
-        excess = self.claim.excess(self.ours.value)
-        if excess == 0:
+        beyond = self.claim.beyond(self.ours.value)
+        if beyond <= 0:
             return 0.0
-        return excess / self.ours.error if self.ours.error > 0 else math.inf
+        return beyond / self.ours.error if self.ours.error > 0 else math.inf
 
     @property
     def resolved(self) -> bool:
@@ -435,12 +491,10 @@ class Judged:
         """
         if self.ours is None:
             return False
-        slack = self.claim.slack * (1 + 1e-9)
+        beyond = self.claim.beyond(self.ours.value)
         if self.claim.relation is Relation.EQUAL:
-            return self.has_power and self.claim.excess(self.ours.value) == 0
-        gap = self.ours.value - self.claim.number
-        signed = {Relation.ABOVE: gap, Relation.BELOW: -gap}.get(self.claim.relation, -abs(gap))
-        return signed + slack >= SIGNIFICANCE * self.ours.error
+            return self.has_power and beyond <= 0
+        return beyond <= -SIGNIFICANCE * self.ours.error
 
     @property
     def has_power(self) -> bool:
@@ -450,11 +504,8 @@ class Judged:
 
     def _at_edge(self, ours: Ours) -> bool:
         """Return whether a number that is known well is where the grant ends."""
-        claim = self.claim
-        gap = ours.value - claim.number
-        beyond = {Relation.ABOVE: -gap, Relation.BELOW: gap}.get(claim.relation, abs(gap))
-        known = SIGNIFICANCE * ours.error <= claim.slack * (1 + 1e-9)
-        return known and abs(beyond - claim.slack) <= ours.error
+        known = SIGNIFICANCE * ours.error <= self.claim.slack * (1 + 1e-9)
+        return known and abs(self.claim.beyond(ours.value)) <= ours.error
 
     @property
     def verdict(self) -> Verdict:
@@ -482,7 +533,7 @@ class Judged:
             return str(self.verdict)
         if self.sigmas < 1000:
             return f"differs by {self.sigmas:.1f} σ"
-        return f"differs by {self.claim.excess(self.ours.value):.2g}, beyond all error"
+        return f"differs by {self.claim.beyond(self.ours.value):.2g}, beyond all error"
 
     @property
     def remark(self) -> str:
@@ -527,18 +578,20 @@ class At:
         """Return the number and its error."""
         if self.name not in data:
             return None
-        ends = ("", "_error", "_images", "_spread", "_networks")
+        ends = ("", "_error", "_images", "_spread", "_networks", RUNS)
         names = [name for end in ends if (name := f"{self.name}{end}") in data]
         chosen = select(data[names], self.where)
         if chosen is None:
             return None
         sizes = sizes_of(**{name: float(chosen[name]) for name in self.shown})
-        number = ours(chosen[self.name], chosen[f"{self.name}_error"], sizes)
+        runs = runs_of(chosen, self.name)
+        number = ours(chosen[self.name], chosen[f"{self.name}_error"], sizes, runs)
         if number is None or f"{self.name}_images" not in chosen:
             return number
         images = np.asarray(chosen[f"{self.name}_images"].values, dtype=np.float64)
         spread = float(chosen[f"{self.name}_spread"])
-        return Imagewise.on(images, spread, str(chosen[self.name].attrs.get("images")), sizes)
+        of = str(chosen[self.name].attrs.get("images"))
+        return Imagewise.on(images, spread, of, sizes, runs)
 
     def __str__(self) -> str:
         inside = ", ".join(f"{name}={value}" for name, value in self.where.items())
@@ -679,12 +732,36 @@ def sizes_of(**sizes: float) -> str:
     )
 
 
-def ours(value: xr.DataArray | float, error: xr.DataArray | float, sizes: str = "") -> Ours | None:
+#: Ends the name of what has the keys of the stored runs of a variable, with blanks between them.
+RUNS = "_runs"
+
+
+def runs_of(data: xr.Dataset, *names: str) -> Keys:
+    """Return the keys of the stored runs of all cells of some variables; none if figures gave them.
+
+    Examples
+    --------
+    >>> one = xr.Dataset({"x": ("n", [1.0, 2.0]), "x_runs": ("n", ["a b", "b c"])})
+    >>> sorted(runs_of(one, "x")), sorted(runs_of(one.isel(n=0), "x"))
+    (['a', 'b', 'c'], ['a', 'b'])
+    """
+    there = [data[f"{name}{RUNS}"].values for name in names if f"{name}{RUNS}" in data]
+    # Cells without a run have no text.
+    texts = [text for values in there for text in values.ravel() if isinstance(text, str)]
+    return frozenset(key for text in texts for key in text.split())
+
+
+def ours(
+    value: xr.DataArray | float,
+    error: xr.DataArray | float,
+    sizes: str = "",
+    runs: Keys = frozenset(),
+) -> Ours | None:
     """Return one number and its error; None where there is none."""
     number, deviation = (float(np.asarray(part).item()) for part in (value, error))
     if math.isnan(number) or math.isnan(deviation):
         return None
-    return Ours(number, deviation, sizes)
+    return Ours(number, deviation, sizes, runs=runs)
 
 
 def difference(first: Ours | None, second: Ours | None) -> Ours | None:
@@ -695,16 +772,34 @@ def difference(first: Ours | None, second: Ours | None) -> Ours | None:
         paired = first.minus(second)
         if paired is not None:
             return paired
-    return Ours(first.value - second.value, math.hypot(first.error, second.error), first.at)
+    error = math.hypot(first.error, second.error)
+    return Ours(first.value - second.value, error, first.at, runs=first.runs | second.runs)
+
+
+def together(numbers: Iterable[Ours]) -> Keys:
+    """Return the keys of the runs of some numbers."""
+    return frozenset[str]().union(*(one.runs for one in numbers))
 
 
 def least(numbers: Iterable[Ours | None]) -> Ours | None:
-    """Return the least of some numbers, None if one of them is not there."""
+    """Return the least of some numbers, None if one of them is not there.
+
+    It comes from the runs of all: which of them is the least is measured, too.
+    """
+    return _chosen(min, numbers)
+
+
+def largest(numbers: Iterable[Ours | None]) -> Ours | None:
+    """Return the largest of some numbers, as :func:`least` does."""
+    return _chosen(max, numbers)
+
+
+def _chosen(choose: Callable[..., Ours], numbers: Iterable[Ours | None]) -> Ours | None:
     every = list(numbers)
     there = [one for one in every if one is not None]
     if not every or len(there) < len(every):
         return None
-    return min(there, key=lambda one: one.value)
+    return replace(choose(there, key=lambda one: one.value), runs=together(there))
 
 
 class Reading(Protocol):
@@ -751,9 +846,7 @@ class Largest:
 
     def __call__(self, data: xr.Dataset) -> Ours | None:
         """Return the largest with its own error."""
-        every = [part(data) for part in self.parts]
-        there = [one for one in every if one is not None]
-        return max(there, key=lambda one: one.value) if len(there) == len(every) else None
+        return largest(part(data) for part in self.parts)
 
     def __str__(self) -> str:
         return f"largest of {', '.join(map(str, self.parts))}"
@@ -770,7 +863,7 @@ class OfNetworks:
         number = self.read(data)
         if not isinstance(number, Imagewise):
             return number
-        return Ours(number.value, number.spread, number.at)
+        return Ours(number.value, number.spread, number.at, runs=number.runs)
 
     def __str__(self) -> str:
         return str(self.read)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import xarray as xr
@@ -25,6 +25,7 @@ from figures.claims.claim import (
     Relation,
     at,
     ours,
+    runs_of,
     select,
 )
 
@@ -128,7 +129,8 @@ class _Worst(_OfNetwork):
 
     def number(self, one: xr.Dataset) -> Ours | None:
         worst = one.isel(noise=int(np.argmax(one["displacement_q75"].values)))
-        return ours(worst["displacement_q75"], worst["displacement_q75_error"])
+        runs = runs_of(one, "displacement_q75")
+        return ours(worst["displacement_q75"], worst["displacement_q75_error"], runs=runs)
 
 
 def _displacement(lam: float) -> tuple[Claim, Claim]:
@@ -179,7 +181,8 @@ class _Length(_OfTrained):
         value, error = (one[name].values for name in ("trajectory", "trajectory_error"))
         steps = np.arange(len(value) - 1)
         # Steps of the same paths are not independent: their errors are added.
-        return ours(float(value[steps, steps + 1].sum()), float(error[steps, steps + 1].sum()))
+        length, deviation = (float(part[steps, steps + 1].sum()) for part in (value, error))
+        return ours(length, deviation, runs=runs_of(one, "trajectory"))
 
 
 class _Clustering(_OfTrained):
@@ -188,7 +191,8 @@ class _Clustering(_OfTrained):
     def number(self, one: xr.Dataset) -> Ours | None:
         names = ("similarity_within", "similarity_between")
         gap = float(one[names[0]]) - float(one[names[1]])
-        return ours(gap, math.hypot(*(float(one[f"{name}_error"]) for name in names)))
+        error = math.hypot(*(float(one[f"{name}_error"]) for name in names))
+        return ours(gap, error, runs=runs_of(one, *names))
 
 
 def _at(name: str, stage: str, lam: float, **where: float) -> At:
@@ -214,7 +218,7 @@ class _Changed:
         )(data)
         if of_each is None:
             return self.single(data)
-        return Ours(self.sign * of_each.value, of_each.error, of_each.at)
+        return replace(of_each, value=self.sign * of_each.value)
 
 
 def _trained(lam: float) -> tuple[Claim, ...]:

@@ -8,8 +8,7 @@ couplings and symmetric rules (main text, SM-C, SM-E, SM-F).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -28,10 +27,12 @@ from figures.claims.claim import (
     Relation,
     at,
     difference,
+    largest,
     least,
     not_run,
     ours,
     select,
+    together,
 )
 
 #: Data set -> inputs, classes, widths of ours, widths of the perceptron (SM-D, tables).
@@ -107,10 +108,6 @@ def _grid(data: xr.Dataset) -> dict[float, dict[tuple[float, float], Ours]] | No
     return grid
 
 
-def _best(cells: Iterable[Ours]) -> Ours:
-    return max(cells, key=lambda one: one.value)
-
-
 def median_gain(data: xr.Dataset) -> Ours | None:
     """Return the median over settings of the gain by the better of two other values."""
     base = At("tuned_accuracy", {"setting": "table", "other": 0.0})(data)
@@ -121,14 +118,15 @@ def median_gain(data: xr.Dataset) -> Ours | None:
         row = data["tuned_accuracy"].sel(setting=name)
         values = data["other"].values[np.isfinite(row.values)].tolist()
         cells = [At("tuned_accuracy", {"setting": name, "other": value})(data) for value in values]
-        better = [one for cell in cells if (one := difference(cell, base)) is not None]
-        if len(better) < 2:
+        gain = largest(difference(cell, base) for cell in cells)
+        if gain is None or len(cells) < 2:
             return None
-        gains.append(_best(better))
+        gains.append(gain)
     gains.sort(key=lambda one: one.value)
     low, high = gains[(len(gains) - 1) // 2], gains[len(gains) // 2]
     # Both are differences with the same network: their errors are not independent.
-    return ours((low.value + high.value) / 2, max(low.error, high.error))
+    middle, error = (low.value + high.value) / 2, max(low.error, high.error)
+    return ours(middle, error, runs=together(gains))
 
 
 def comparable_range(data: xr.Dataset) -> Ours | None:
@@ -136,8 +134,8 @@ def comparable_range(data: xr.Dataset) -> Ours | None:
     grid = _grid(data)
     if grid is None:
         return None
-    best = [_best(cells.values()) for cells in grid.values()]
-    return difference(min(best, key=lambda one: one.value), _best(best))
+    best = [largest(cells.values()) for cells in grid.values()]
+    return difference(least(best), largest(best))
 
 
 def robustness(data: xr.Dataset) -> Ours | None:
@@ -146,7 +144,7 @@ def robustness(data: xr.Dataset) -> Ours | None:
     if grid is None or 5.0 not in grid:
         return None
     ranges = {
-        lambda_x: difference(_best(cells.values()), min(cells.values(), key=lambda one: one.value))
+        lambda_x: difference(largest(cells.values()), least(cells.values()))
         for lambda_x, cells in grid.items()
     }
     return least(difference(one, ranges[5.0]) for lam, one in ranges.items() if lam != 5.0)
@@ -160,14 +158,15 @@ def optimum_moves(data: xr.Dataset) -> Ours | None:
 
     def by_jd(lambda_x: float) -> dict[float, Ours]:
         cells = grid[lambda_x]
-        couplings = dict.fromkeys(jd for jd, _ in cells)
-        return {
-            jd: _best(one for (other, _), one in cells.items() if other == jd) for jd in couplings
+        of_jd = {
+            jd: largest(one for (other, _), one in cells.items() if other == jd) for jd, _ in cells
         }
+        return {jd: one for jd, one in of_jd.items() if one is not None}
 
     weak, strong = by_jd(2.0), by_jd(6.0)
     there = max(strong, key=lambda jd: strong[jd].value)
-    return difference(_best(weak.values()), weak[there])
+    lost = difference(largest(weak.values()), weak[there])
+    return None if lost is None else replace(lost, runs=together((lost, *strong.values())))
 
 
 def _behind(name: str, n: int) -> Minus:
@@ -372,7 +371,7 @@ class _Better:
         tried = "model" in data.coords and f"{self.baseline}{AS_OURS}" in data["model"].values
         if printed is None or (tried and other is None):
             return None
-        return printed if other is None else _best((printed, other))
+        return printed if other is None else largest((printed, other))
 
 
 def _gain(part: str, baseline: str, n: int) -> Minus:
@@ -542,7 +541,7 @@ class _Slope:
         mean = rise.value / (x[-1] - x[0])
         # Relative errors of the step and of the rise.
         relative = math.hypot(step.error / step.value, rise.error / rise.value)
-        return Ours(slope / mean, abs(slope / mean) * relative)
+        return Ours(slope / mean, abs(slope / mean) * relative, runs=together(y))
 
 
 #: Points that a curve needs for its largest slope to mean something.
@@ -585,8 +584,7 @@ class _Spread:
         there = [number for number in read if number is not None]
         if len(there) < 3:  # 0.2, 0.5 and 0.9 at least
             return None
-        order = sorted(there, key=lambda number: number.value)
-        return difference(order[-1], order[0])
+        return difference(largest(there), least(there))
 
 
 def _positive(key: str, quantity: str, printed: str, read: Reading, note: str = "") -> Claim:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
@@ -17,9 +16,9 @@ from typing import Any, TypeVar
 import xarray as xr
 
 from figures.claims import CLAIMS, DECIDED, SECTIONS
-from figures.claims.claim import Claim, Judged, Ours, Verdict, indicative, judge
+from figures.claims.claim import Claim, Judged, Origin, Ours, Verdict, indicative, judge
 from figures.engine.figure import Figure, Scale, failures
-from figures.trial.designs import decided_by_runs, questions
+from figures.trial.designs import command, questions_of
 from figures.trial.evidence import TRIED, Stored
 from figures.trial.runner import outlook
 from figures.trial.store import OfPlan, Store
@@ -29,9 +28,9 @@ from rmtheory.runtime.provenance import git_state
 from rmtheory.runtime.untrusted import MALFORMED, parse_json, read_bytes
 
 #: What JSON gives for the fields of our numbers and runs.
-_TYPES = {"float": (int, float), "str": (str,)}
+_TYPES = {"float": (int, float), "int": (int,), "str": (str,)}
 
-Made = TypeVar("Made", "Ours", "Run")
+Made = TypeVar("Made", "Ours", "Origin", "Run")
 
 
 @dataclass(frozen=True)
@@ -73,8 +72,9 @@ class Results:
     indicative: Mapping[str, Ours] = field(default_factory=dict)
     #: Data set and change -> ours minus the perceptron: what moves the central claim.
     moves: Mapping[str, Ours] = field(default_factory=dict)
-    #: Id of a claim that stored runs leave open -> which runs are next, and what they cost.
-    outlook: Mapping[str, str] = field(default_factory=dict)
+    #: Id of a claim that stored runs leave open -> which runs are next, and what they cost; None if
+    #: they were not asked.
+    outlook: Mapping[str, str] | None = None
 
     @classmethod
     def of(cls, data: Mapping[str, xr.Dataset], stored: Stored | None = None) -> Results:
@@ -100,7 +100,7 @@ class Results:
                 rough[claim.key] = hint
         runs = {name: Run.of(one) for name, one in sorted(data.items())}
         moves = {} if stored is None else stored.moves()
-        ahead = {} if stored is None else outlook(stored)
+        ahead = None if stored is None else outlook(stored)
         return cls(_rounded(numbers), runs, _rounded(rough), _rounded(moves), ahead)
 
     def judged(self, claim: Claim) -> Judged:
@@ -129,7 +129,7 @@ class Results:
             for claim in CLAIMS
             if claim.data in kept
             and claim.key in earlier.numbers
-            and not earlier.numbers[claim.key].stored  # the store says it anew
+            and earlier.numbers[claim.key].stored is None  # else the store says it anew
         }
         numbers |= self.numbers
         rough = {
@@ -139,7 +139,7 @@ class Results:
             and (hint := self.indicative.get(claim.key) or earlier.indicative.get(claim.key))
         }
         runs = dict(sorted({**kept, **self.runs}.items()))
-        ahead = self.outlook or earlier.outlook
+        ahead = earlier.outlook if self.outlook is None else self.outlook
         return Results(numbers, runs, rough, {**earlier.moves, **self.moves}, ahead)
 
     def described(self, claim: Claim) -> dict[str, Any]:
@@ -181,7 +181,7 @@ class Results:
             return "needs data that are not ours to distribute"
         if claim.read is None:  # its note says what it would take
             return claim.note or "no run of ours measures it"
-        return self.outlook.get(claim.id) or claim.command
+        return (self.outlook or {}).get(claim.id) or command(claim)
 
     @property
     def open(self) -> tuple[Claim, ...]:
@@ -190,11 +190,9 @@ class Results:
 
     def _provenance(self, claim: Claim, ours: Ours | None) -> dict[str, Any]:
         """Say which run gave our number; where there is none, which was there."""
-        if ours is not None and ours.stored:
-            parts = _SOURCES.fullmatch(ours.stored)
-            count, seeds, commits = parts.groups() if parts else (None, "", ours.stored)
-            runs = None if count is None else int(count)
-            return {"scale": "decide", "runs": runs, "seed": seeds, "commit": commits, "date": ""}
+        if ours is not None and ours.stored is not None:
+            made = {"seed": ours.stored.seeds, "commit": ours.stored.commits, "date": ""}
+            return {"scale": "decide", "runs": ours.stored.runs, **made}
         run = self.runs.get(claim.data)
         names = ("scale", "runs", "seed", "commit", "date")
         if run is None:
@@ -209,11 +207,11 @@ class Results:
     def to_json(self) -> str:
         """Return the numbers and the runs as JSON."""
         document = {
-            "numbers": {key: asdict(value) for key, value in self.numbers.items()},
+            "numbers": _plain(self.numbers),
             "runs": {name: asdict(run) for name, run in self.runs.items()},
-            "indicative": {key: asdict(value) for key, value in self.indicative.items()},
-            "moves": {key: asdict(value) for key, value in self.moves.items()},
-            "outlook": dict(self.outlook),
+            "indicative": _plain(self.indicative),
+            "moves": _plain(self.moves),
+            "outlook": None if self.outlook is None else dict(self.outlook),
         }
         return json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n"
 
@@ -228,30 +226,21 @@ class Results:
         """
         try:
             document = parse_json(text)
+            ahead = document.get("outlook")
             return cls(
-                {key: _made(Ours, value) for key, value in document["numbers"].items()},
-                {name: _made(Run, value) for name, value in document["runs"].items()},
-                {key: _made(Ours, value) for key, value in document.get("indicative", {}).items()},
-                {key: _made(Ours, value) for key, value in document.get("moves", {}).items()},
-                {str(key): str(value) for key, value in document.get("outlook", {}).items()},
+                {key: _number(value) for key, value in document["numbers"].items()},
+                {name: _run(value) for name, value in document["runs"].items()},
+                {key: _number(value) for key, value in document.get("indicative", {}).items()},
+                {key: _number(value) for key, value in document.get("moves", {}).items()},
+                None if ahead is None else {str(key): str(one) for key, one in ahead.items()},
             )
         except MALFORMED as problem:
             raise UnreadableDataError(f"published results were altered: {problem}") from None
 
 
-#: What :meth:`figures.trial.tables.StoredRuns.sources` writes.
-_SOURCES = re.compile(r"(\d+) stored runs?, seeds? ([\d, to]+), commit (.+)")
-
-
 def _sizes(claim: Claim) -> dict[str, list[float]]:
     """Return N, of a layer, and the epochs: what the reader fixes, else those of the runs."""
-    runs = [
-        run
-        for question in questions()
-        if claim.id in question.claims
-        for stage in question.first
-        for run in stage
-    ]
+    runs = [run for question in questions_of(claim.id) for stage in question.first for run in stage]
     widths = {
         run.plan.parameters.couplings.n if isinstance(run, OfPlan) else getattr(run, "n", 0)
         for run in runs
@@ -261,13 +250,6 @@ def _sizes(claim: Claim) -> dict[str, list[float]]:
         "n": claim.demanded("n") or sorted(widths - {0}),
         "epochs": claim.demanded("epochs", "epoch") or sorted(epochs),
     }
-
-
-def command(claim: Claim) -> str:
-    """Return what decides a claim: runs of the trial if there are some, else its figure."""
-    if claim.id in decided_by_runs():
-        return f"python -m figures decide --id {claim.id}"
-    return claim.command
 
 
 def _rounded(numbers: Mapping[str, Ours]) -> dict[str, Ours]:
@@ -291,13 +273,38 @@ def _digits(value: float, error: float) -> float:
     return float(f"{value:.12g}")
 
 
-def _made(kind: type[Made], values: Mapping[str, Any]) -> Made:
-    """Return a number or a run from its JSON values; raise TypeError if one is of another type."""
-    made = kind(**values)
-    for one in fields(made):
-        value = getattr(made, one.name)
-        if not isinstance(value, _TYPES[str(one.type)]):
-            raise TypeError(f"{one.name} is {value!r}")
+def _plain(numbers: Mapping[str, Ours]) -> dict[str, dict[str, Any]]:
+    """Return numbers as JSON values; those of no stored runs say nothing of them."""
+    rows = {}
+    for key, one in numbers.items():
+        rows[key] = {"value": one.value, "error": one.error, "at": one.at}
+        if one.stored is not None:
+            rows[key]["stored"] = asdict(one.stored)
+    return rows
+
+
+def _number(values: Mapping[str, Any]) -> Ours:
+    """Return what :func:`_plain` made of a number; raise TypeError if it is something else."""
+    rest = {name: value for name, value in values.items() if name != "stored"}
+    number = _made(Ours, rest, ("value", "error", "at"))
+    if "stored" not in values:
+        return number
+    names = tuple(one.name for one in fields(Origin))
+    return replace(number, stored=_made(Origin, values["stored"], names))
+
+
+def _run(values: Mapping[str, Any]) -> Run:
+    """Return a run from its JSON values; raise TypeError if they are something else."""
+    return _made(Run, values, tuple(one.name for one in fields(Run)))
+
+
+def _made(kind: type[Made], values: Mapping[str, Any], names: tuple[str, ...]) -> Made:
+    """Return something from the JSON values of its fields; raise TypeError if one is another."""
+    made, types = kind(**values), {one.name: str(one.type) for one in fields(kind)}
+    for name in names:
+        value = getattr(made, name)
+        if not isinstance(value, _TYPES[types[name]]):
+            raise TypeError(f"{name} is {value!r}")
     return made
 
 

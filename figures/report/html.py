@@ -25,8 +25,8 @@ from figures.claims.claim import (
     Verdict,
 )
 from figures.claims.learning import TITLES
-from figures.report.collecting import Entry, Report, Results, State, command
-from figures.trial.designs import BENCHMARKS, TUNED_RATE
+from figures.report.collecting import Entry, Report, Results, State
+from figures.trial.designs import BENCHMARKS, TUNED_RATE, command
 from figures.trial.evidence import CHANGES, TUNED
 from figures.trial.runner import NO_MORE
 
@@ -187,7 +187,7 @@ def decided(results: Results) -> str:
     """Say how many claims are decided, how many of them by stored runs, and why the others not."""
     judged = [results.judged(claim) for claim in CLAIMS]
     decided = [one for one in judged if one.verdict in DECIDED]
-    stored = sum(one.ours is not None and bool(one.ours.stored) for one in decided)
+    stored = sum(one.ours is not None and one.ours.stored is not None for one in decided)
     sentence = f"{len(decided)} of {len(judged)} claims are decided"
     if stored:
         sentence += f", {stored} of them by stored runs of the trial, whose commits the rows name"
@@ -277,7 +277,8 @@ def _origin(one: Judged) -> str:
         link = f"{data}, in no figure"
     if one.ours is None:
         return link
-    parts = (text(one.ours.at), html.escape(one.ours.stored), link)
+    stored = "" if one.ours.stored is None else html.escape(str(one.ours.stored))
+    parts = (text(one.ours.at), stored, link)
     return "; ".join(filter(None, parts))
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from figures.claims import CLAIMS, SECTIONS, grouped, verdict_of
 from figures.claims.claim import AFTERWARDS, COUNTS, RULE, Claim, Judged, Verdict
 from figures.claims.learning import TITLES
-from figures.report.collecting import Report, Results, State, command
+from figures.report.collecting import Report, Results, State
 from figures.report.html import MOVES, OPEN, OTHER_RATE, SOURCE, decided, grants, moved, page
-from figures.trial.designs import BENCHMARKS
+from figures.trial.designs import BENCHMARKS, command
 from figures.trial.evidence import CHANGES, TUNED
 from rmtheory.explorer.grids import page_text
 from rmtheory.runtime.files import write_text
@@ -66,7 +66,7 @@ def _row(claim: Claim, results: Results) -> tuple[str, ...]:
     value = _value(one)
     if hint is not None:
         value = escape(f"indicative: {hint}" + (f" ({hint.at})" if hint.at else ""))
-    source = "" if one.ours is None or not one.ours.stored else f"{one.ours.stored}."
+    source = "" if one.ours is None or one.ours.stored is None else f"{one.ours.stored}."
     return (
         escape(claim.quantity),
         f"{escape(claim.printed)} ({escape(claim.source)})",

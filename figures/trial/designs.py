@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
+from figures.claims.claim import FIGURE_OF, Claim
 from figures.claims.learning import AS_OURS
 from figures.trial import without_data
 from figures.trial.runs import (
@@ -854,6 +855,17 @@ def questions() -> tuple[Question, ...]:
 
 
 @cache
-def decided_by_runs() -> frozenset[str]:
-    """Return the ids of the claims that runs of the trial decide."""
-    return frozenset(claim for question in questions() for claim in question.claims)
+def questions_of(claim: str) -> tuple[Question, ...]:
+    """Return the questions about a claim, by its id; none if no runs of the trial decide it."""
+    return tuple(question for question in questions() if claim in question.claims)
+
+
+def command(claim: Claim) -> str:
+    """Return what decides a claim: runs of the trial if there are some, else its figure.
+
+    It is empty if no experiment of ours does.
+    """
+    if questions_of(claim.id):
+        return f"python -m figures decide --id {claim.id}"
+    figure = FIGURE_OF.get(claim.data, claim.data)
+    return f"python -m figures {figure} --scale paper" if figure else ""

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from figures.claims.claim import At, Claim, Imagewise, Minus, Ours, judge
+from figures.claims.claim import RUNS, At, Claim, Imagewise, Minus, Ours, judge
 from figures.claims.learning import AS_OURS
 from figures.trial import designs, without_data
-from figures.trial.runs import Question, Run
+from figures.trial.runs import Run
 from figures.trial.store import unpack, without_seed
 from figures.trial.tables import (
     Cells,
@@ -46,22 +46,10 @@ class Stored(StoredRuns):
 
         Claims that no question of the trial is about read other variables of their figure.
         """
-        if claim.id not in self._questions:
+        if not designs.questions_of(claim.id):
             return None
         ours = judge(claim, self.data.get(claim.data)).ours
-        if ours is None:
-            return None
-        runs = [run for one in self._questions[claim.id] for run in self._read(one)]
-        return replace(ours, stored=self.sources(runs))
-
-    def _read(self, question: Question) -> Sequence[Run]:
-        """Return the runs that are read: complete second experiments replace their cells."""
-        read: dict[str, Run] = {}
-        for stage in question.first:
-            for run in stage:
-                again = self._second.get((question.data, *_cell(run)), (run,))
-                read |= {one.key: one for one in again}
-        return list(read.values())
+        return None if ours is None else replace(ours, stored=self.origin(ours.runs))
 
     def latest(self, data: str, cells: Cells) -> Latest:
         """Return cells of a data set; those of complete second experiments have their runs."""
@@ -89,7 +77,7 @@ class Stored(StoredRuns):
     def indicative(self, claim: Claim) -> Ours | None:
         """Return what too few runs say: one network each, without the error of their spread."""
         data = self.data.get(claim.data)
-        if data is None or claim.id not in self._questions:
+        if data is None or not designs.questions_of(claim.id):
             return None
         known = {
             name: data[name].fillna(0.0)
@@ -118,14 +106,6 @@ class Stored(StoredRuns):
                     if isinstance(number, Imagewise):
                         moved[f"{name}: {change}"] = number.plain
         return moved
-
-    @cached_property
-    def _questions(self) -> dict[str, list[Question]]:
-        by_claim: dict[str, list[Question]] = {}
-        for question in designs.questions():
-            for claim in question.claims:
-                by_claim.setdefault(claim, []).append(question)
-        return by_claim
 
 
 class Latest(NamedTuple):
@@ -191,6 +171,7 @@ def _benchmarks(stored: Stored) -> xr.Dataset | None:
         data["linear_accuracy_spread"] = xr.DataArray(0.0)
         data["linear_accuracy_error"] = xr.DataArray(sample_error(right))
         data["linear_accuracy_images"] = ("image_test", right.astype(np.float32))
+        data[f"linear_accuracy{RUNS}"] = xr.DataArray(designs.linear_classifier().key)
     return data
 
 
@@ -270,15 +251,14 @@ def _changed() -> tuple[Cells, Cells]:
 
 def _class_counts(stored: Stored) -> xr.Dataset | None:
     """Return the largest class minus the least, over their mean."""
-    names = [name for name in designs.BENCHMARKS if stored.metrics(designs.classes(name), 0)]
-    if not names:
+    keys = {designs.classes(name).key: name for name in designs.BENCHMARKS}
+    rows = stored.rows(map(designs.classes, designs.BENCHMARKS), 0)
+    if not rows:
         return None
-    spans = []
-    for name in names:
-        row = stored.metrics(designs.classes(name), 0)
-        counts = np.array((row or {})["classes"], dtype=float)
-        spans.append((counts.max() - counts.min()) / counts.mean())
-    data = xr.Dataset({"class_span": ("dataset", spans)}, {"dataset": names})
+    counts = [np.array(row["classes"], dtype=float) for row in rows.values()]
+    spans = [(one.max() - one.min()) / one.mean() for one in counts]
+    columns = {"class_span": ("dataset", spans), f"class_span{RUNS}": ("dataset", list(rows))}
+    data = xr.Dataset(columns, {"dataset": [keys[key] for key in rows]})
     return data.assign(class_span_error=data["class_span"] * 0.0)
 
 

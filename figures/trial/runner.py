@@ -266,10 +266,10 @@ class Trial:
             If there is no such claim, or no runs decide it.
         """
         known = claim_named(claim)
-        chosen = tuple(one for one in self.questions if claim in one.claims)
+        chosen = designs.questions_of(claim)
         if not chosen:
-            command = known.command or "no command of ours"
-            allowed = f"a claim that runs of the trial decide; this one: {command}"
+            way = designs.command(known) or "no command of ours"
+            allowed = f"a claim that runs of the trial decide; this one: {way}"
             raise InvalidInputError("id", claim, allowed)
         return replace(self, questions=chosen)
 

@@ -14,7 +14,7 @@ A variable X of accuracies has beside its mean over networks and X_error
   lent to chaotic cells what quiet ones had.)
   Since the spread is estimated, it is multiplied by Student's factor (:func:`student`), so that
   three errors mean what they say;
-* X_networks: R.
+* X_networks: R, and X_runs: the keys of these R runs, with blanks between them.
 
 .. math:: \sigma^2 = s^2/R + \mathrm{var}_i(c_i)/n,
 
@@ -25,7 +25,7 @@ and the difference of two variables on the same n images has the variance of the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -34,10 +34,9 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from figures.claims.claim import SIGNIFICANCE
+from figures.claims.claim import RUNS, SIGNIFICANCE, Keys, Origin
 from figures.trial.runs import Run
 from figures.trial.store import Result, Store, unpack
-from rmtheory.base.errors import counted
 from rmtheory.base.statistics import interval, sample_error
 
 #: Degrees of freedom below which the spread of networks is not known.
@@ -71,37 +70,20 @@ class StoredRuns:
         held = self.results.get(run.key)
         return None if held is None else held.metrics.get(epoch)
 
+    def rows(self, runs: Iterable[Run], epoch: int) -> dict[str, Mapping[str, Any]]:
+        """Return what was measured after `epoch` epochs of the runs that are stored, by key."""
+        rows = {run.key: self.metrics(run, epoch) for run in runs}
+        return {key: row for key, row in rows.items() if row is not None}
+
     def covers(self, run: Run) -> bool:
         """Return whether the metrics of all epochs of `run` are there."""
         held = self.results.get(run.key)
         return held is not None and held.covers(run)
 
-    def sources(self, runs: Sequence[Run]) -> str:
-        """Say how many runs have all their epochs, of which seeds, and which commits made them."""
-        held = list({run.key: self.results[run.key] for run in runs if self.covers(run)}.values())
-        if not held:
-            return "stored runs"
-        commits = sorted({one.commit for one in held})
-        seeds = sorted({_seed(one) for one in held})
-        return f"{counted(len(held), 'stored run')}, {_spans(seeds)}, commit {', '.join(commits)}"
-
-
-def _spans(seeds: Sequence[int]) -> str:
-    """Return whole numbers in order, runs of three or more by their ends.
-
-    Examples
-    --------
-    >>> _spans([0]), _spans([0, 1, 2, 100, 102])
-    ('seed 0', 'seeds 0 to 2, 100, 102')
-    """
-    runs: list[list[int]] = []
-    for seed in seeds:
-        if runs and runs[-1][-1] == seed - 1:
-            runs[-1].append(seed)
-        else:
-            runs.append([seed])
-    texts = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
-    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(texts)}"
+    def origin(self, keys: Keys) -> Origin:
+        """Return where runs come from."""
+        held = [self.results[key] for key in keys]
+        return Origin.of(map(_seed, held), (one.commit for one in held), len(held))
 
 
 def _seed(result: Result) -> int:
@@ -176,7 +158,7 @@ class Table:
         by image.
         """
         rows = self._metrics(stored, quantity)
-        bits = {cell: np.array([unpack(one) for one in own]) for cell, own in rows.items()}
+        bits = {cell: np.array([unpack(one) for one in own.values()]) for cell, own in rows.items()}
         if not bits:
             return None
         count = min(one.shape[1] for one in bits.values())
@@ -195,6 +177,7 @@ class Table:
                 f"{name}_networks": {cell: float(len(one)) for cell, one in means.items()},
             }
         )
+        data[f"{name}{RUNS}"] = self._keys({cell: rows[cell] for cell in means})
         data[f"{name}_images"] = self._vectors(by_image, count, f"image_{images}")
         data[name].attrs["images"] = images
         return data
@@ -208,10 +191,7 @@ class Table:
         rows, others = self._metrics(stored, new), self._metrics(stored, old)
         gaps = {
             cell: np.array(
-                [
-                    unpack(a).astype(float) - unpack(b)
-                    for a, b in zip(own, others[cell], strict=True)
-                ]
+                [unpack(one).astype(float) - unpack(others[cell][key]) for key, one in own.items()]
             )
             for cell, own in rows.items()
         }
@@ -224,7 +204,8 @@ class Table:
             for cell, one in gaps.items()
         }
         values = {cell: float(one.mean()) for cell, one in means.items()}
-        return self._dataset({name: values, f"{name}_error": errors})
+        data = self._dataset({name: values, f"{name}_error": errors})
+        return data.assign({f"{name}{RUNS}": self._keys(rows)})
 
     def number(
         self, stored: StoredRuns, name: str, read: Number, *, step: float = 0.0
@@ -236,23 +217,26 @@ class Table:
         """
         values: dict[tuple[Any, ...], NDArray[np.float64]] = {}
         own: dict[tuple[Any, ...], float] = {}
+        keys: dict[tuple[Any, ...], Iterable[str]] = {}
         for cell, runs in self.cells.items():
-            rows = [stored.metrics(run, self.epoch) for run in runs]
-            pairs = [pair for row in rows if row is not None and (pair := read(row))]
+            rows = stored.rows(runs, self.epoch)
+            pairs = {key: pair for key, row in rows.items() if (pair := read(row))}
             if pairs:
-                values[cell] = np.array([value for value, _ in pairs])
+                keys[cell] = pairs
+                values[cell] = np.array([value for value, _ in pairs.values()])
                 # Networks are measured on the same samples: their errors do not average out.
-                own[cell] = float(np.mean([error for _, error in pairs]))
+                own[cell] = float(np.mean([error for _, error in pairs.values()]))
         if not values:
             return None
         spread = self._spread(values, step**2 / 12)
-        return self._dataset(
+        data = self._dataset(
             {
                 name: {cell: float(one.mean()) for cell, one in values.items()},
                 f"{name}_error": {cell: math.hypot(spread[cell], own[cell]) for cell in values},
                 f"{name}_networks": {cell: float(len(one)) for cell, one in values.items()},
             }
         )
+        return data.assign({f"{name}{RUNS}": self._keys(keys)})
 
     def array(
         self, stored: StoredRuns, name: str, part: str, dims: tuple[str, ...]
@@ -265,7 +249,9 @@ class Table:
         rows = self._metrics(stored, part)
         if not rows:
             return None
-        values = {cell: np.array([one[name] for one in parts]) for cell, parts in rows.items()}
+        values = {
+            cell: np.array([one[name] for one in parts.values()]) for cell, parts in rows.items()
+        }
         axes, shape = self._axes(), next(iter(values.values())).shape[1:]
         full = {end: np.full((*map(len, axes.values()), *shape), np.nan) for end in ("", "_error")}
         spread = np.empty((len(values), *shape))
@@ -276,7 +262,7 @@ class Table:
             full[""][self._place(cell, axes)] = value.mean(axis=0)
             full["_error"][self._place(cell, axes)] = spread[row]
         data = {f"{name}{end}": ((*self.dims, *dims), one) for end, one in full.items()}
-        return xr.Dataset(data, coords=axes)
+        return xr.Dataset(data, coords=axes).assign({f"{name}{RUNS}": self._keys(rows)})
 
     def change(
         self, stored: StoredRuns, name: str, since: int, read: Callable[[Mapping[str, Any]], float]
@@ -286,21 +272,25 @@ class Table:
         The spread of networks, which both epochs share, is no error of the gain.
         """
         gains: dict[tuple[Any, ...], NDArray[np.float64]] = {}
+        keys: dict[tuple[Any, ...], Iterable[str]] = {}
         for cell, runs in self.cells.items():
-            rows = [[stored.metrics(run, epoch) for epoch in (since, self.epoch)] for run in runs]
-            both = [(old, new) for old, new in rows if old is not None and new is not None]
+            old, new = (stored.rows(runs, epoch) for epoch in (since, self.epoch))
+            both = [key for key in old if key in new]
             if both:
-                gains[cell] = np.array([read(new) - read(old) for old, new in both])
+                keys[cell] = both
+                gains[cell] = np.array([read(new[key]) - read(old[key]) for key in both])
         if not gains:
             return None
         means = {cell: float(one.mean()) for cell, one in gains.items()}
-        return self._dataset({name: means, f"{name}_error": self._spread(gains)})
+        data = self._dataset({name: means, f"{name}_error": self._spread(gains)})
+        return data.assign({f"{name}{RUNS}": self._keys(keys)})
 
-    def _metrics(self, stored: StoredRuns, quantity: str) -> dict[tuple[Any, ...], list[Any]]:
+    def _metrics(self, stored: StoredRuns, quantity: str) -> dict[tuple[Any, ...], dict[str, Any]]:
+        """Return a quantity of the stored runs of each cell, by their keys."""
         cells = {}
         for cell, runs in self.cells.items():
-            rows = [stored.metrics(run, self.epoch) for run in runs]
-            there = [row[quantity] for row in rows if row is not None and quantity in row]
+            rows = stored.rows(runs, self.epoch)
+            there = {key: row[quantity] for key, row in rows.items() if quantity in row}
             if there:
                 cells[cell] = there
         return cells
@@ -344,6 +334,13 @@ class Table:
                 values[self._place(cell, axes)] = value
             data[name] = (self.dims, values)
         return data
+
+    def _keys(self, cells: Mapping[tuple[Any, ...], Iterable[str]]) -> xr.DataArray:
+        axes = self._axes()
+        values = np.full(tuple(map(len, axes.values())), np.nan, dtype=object)
+        for cell, keys in cells.items():
+            values[self._place(cell, axes)] = " ".join(keys)
+        return xr.DataArray(values, dims=self.dims)
 
     def _vectors(
         self, rows: Mapping[tuple[Any, ...], NDArray[np.float64]], count: int, dim: str

@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from figures.claims.claim import RUNS, runs_of
 from figures.trial.runs import (
     Association,
     Capacity,
@@ -246,29 +248,34 @@ class _Searched:
 
     reached: NDArray[np.bool_]
     sweeps: NDArray[np.int64]
+    #: The keys of the runs.
+    keys: str
 
     @classmethod
     def of(cls, stored: StoredRuns, runs: Sequence[Run]) -> _Searched | None:
         """Return the samples of the runs that are stored; None if there are none."""
-        rows = [row for run in runs if (row := stored.metrics(run, 0)) is not None]
+        rows = stored.rows(runs, 0)
         if not rows:
             return None
-        reached = np.concatenate([unpack(row["reached"]) for row in rows])
-        return cls(reached, np.concatenate([np.array(row["sweeps"]) for row in rows]))
+        reached = np.concatenate([unpack(row["reached"]) for row in rows.values()])
+        sweeps = np.concatenate([np.array(row["sweeps"]) for row in rows.values()])
+        return cls(reached, sweeps, " ".join(rows))
 
-    def numbers(self) -> dict[str, float]:
+    def numbers(self) -> dict[str, float | str]:
         """Return the share of successes and the median of their iterations, with errors."""
         share = float(self.reached.mean())
         done = self.sweeps[self.reached]
-        known = {
+        known: dict[str, float | str] = {
             "success": share,
             "success_error": share_error(self.reached),
             "trials": float(len(self.reached)),
+            f"success{RUNS}": self.keys,
         }
         if len(done) > 1:
             # Of whole numbers no error is below half a step.
             error = float(quantile_error(np.sort(done), 0.5, resolution=0.5))
             known |= {"sweeps_median": float(np.median(done)), "sweeps_median_error": error}
+            known[f"sweeps_median{RUNS}"] = self.keys
         return known
 
 
@@ -294,12 +301,24 @@ def _points(stored: StoredRuns, method: str, extra: Sequence[tuple[int, float, i
     sizes, jds = sorted({n for n, _ in rows}), sorted({jd for _, jd in rows})
     data = xr.Dataset(coords={"n": sizes, "jd": jds})
     names = ("success", "success_error", "trials", "sweeps_median", "sweeps_median_error")
-    for name in names:
+    for name in (*names, *_KEYS):
         values = [[rows.get((n, jd), {}).get(name, np.nan) for jd in jds] for n in sizes]
-        data[name] = (("n", "jd"), np.array(values, dtype=float).reshape(len(sizes), len(jds)))
+        kind = object if name in _KEYS else float
+        data[name] = (("n", "jd"), np.array(values, dtype=kind).reshape(len(sizes), len(jds)))
     data = data.set_coords("trials")
     threshold, error = _half_point(data, method)
-    return data.assign(threshold=("n", threshold), threshold_error=("n", error))
+    every = [" ".join(sorted(runs_of(data.sel(n=n), "success"))) for n in sizes]
+    return data.assign(
+        {
+            "threshold": ("n", threshold),
+            "threshold_error": ("n", error),
+            f"threshold{RUNS}": ("n", np.array(every, dtype=object)),
+        }
+    )
+
+
+#: What names the runs of shares and of medians.
+_KEYS = (f"success{RUNS}", f"sweeps_median{RUNS}")
 
 
 def _half_point(data: xr.Dataset, method: str) -> tuple[list[float], list[float]]:
@@ -343,15 +362,16 @@ def algorithms_of(stored: StoredRuns) -> xr.Dataset | None:
         return None
     most = max(one.sizes["jd"] for _, _, one in rows)
 
-    def points(name: str) -> tuple[tuple[str, str], NDArray[np.float64]]:
-        full = np.full((len(rows), most), np.nan)
+    def points(name: str) -> tuple[tuple[str, str], NDArray[Any]]:
+        full = np.full((len(rows), most), np.nan, dtype=object if name in _KEYS else float)
         for row, (_, _, one) in zip(full, rows, strict=True):
             # Where nothing was tried there is no point.
             row[: one.sizes["jd"]] = one[name].where(one["trials"] > 0).values
         return ("series", "point"), full
 
-    names = ("success", "success_error", "sweeps_median", "sweeps_median_error")
+    names = ("success", "success_error", "sweeps_median", "sweeps_median_error", *_KEYS)
     data = xr.Dataset({name: points(name) for name in names})
+    data[f"threshold{RUNS}"] = ("series", [str(one[f"threshold{RUNS}"].item()) for *_, one in rows])
     for name in ("threshold", "threshold_error"):
         data[name] = ("series", [float(one[name]) for _, _, one in rows])
     return data.assign_coords(
@@ -371,7 +391,7 @@ def unreachable_of(stored: StoredRuns) -> xr.Dataset | None:
         return None
     known, dims = searched.numbers(), ("n", "jd")
     return xr.Dataset(
-        {name: (dims, [[known[name]]]) for name in ("success", "success_error")},
+        {name: (dims, [[known[name]]]) for name in ("success", "success_error", _KEYS[0])},
         {"n": [n], "jd": [jd], "trials": (dims, [[known["trials"]]])},
     )
 
@@ -379,8 +399,8 @@ def unreachable_of(stored: StoredRuns) -> xr.Dataset | None:
 def clusters_of(stored: StoredRuns) -> xr.Dataset | None:
     """Return the share of pairs that are joined, of walks that stop, and typical neighbours."""
     n, jd, _, typical_n = CLUSTER
-    rows = [stored.metrics(cluster(seed), 0) for seed in SHARE_SEEDS[20]]
-    there = [row for row in rows if row is not None]
+    rows = stored.rows(map(cluster, SHARE_SEEDS[20]), 0)
+    there, keys = list(rows.values()), " ".join(rows)
     pairs = [pair for row in there for pair in row["pairs"] if pair["pair"]]
     parts = [_tips(stored)]
     if len(pairs) >= LEAST_FREEDOM:
@@ -393,6 +413,8 @@ def clusters_of(stored: StoredRuns) -> xr.Dataset | None:
             "joined_error": share_error(joined),
             "typical_neighbours": typical.mean(),
             "typical_neighbours_error": max(float(standard_error(typical)), rare),
+            f"joined{RUNS}": keys,
+            f"typical_neighbours{RUNS}": keys,
         }
         parts.append(xr.Dataset(data, {"pairs": len(pairs)}))
     return merged_tables(parts, n=n, jd=jd, typical_n=typical_n)
@@ -403,8 +425,8 @@ def _tips(stored: StoredRuns) -> xr.Dataset | None:
 
     At a tip nothing leads on to another fixed point but the way back.
     """
-    rows = [stored.metrics(walks(seed), 0) for seed in SHARE_SEEDS[20]]
-    pairs = [pair for row in rows if row is not None for pair in row["pairs"] if pair["pair"]]
+    rows = stored.rows(map(walks, SHARE_SEEDS[20]), 0)
+    pairs = [pair for row in rows.values() for pair in row["pairs"] if pair["pair"]]
     if len(pairs) < LEAST_FREEDOM:
         return None
     taken = [pair["walks"] for pair in pairs]
@@ -412,11 +434,12 @@ def _tips(stored: StoredRuns) -> xr.Dataset | None:
     tips = np.array(
         [np.mean([one["distance"] > 0 and one["onward"] == 0 for one in own]) for own in taken]
     )
-    data: dict[str, float] = {}
+    data: dict[str, float | str] = {}
     for name, shares in (("stops", stops), ("tips", tips)):
         # Walks of one pair are not independent: if all do alike, so do as many as there are pairs.
         error = max(float(standard_error(shares)), share_error(shares > 0))
-        data |= {name: float(shares.mean()), f"{name}_error": error}
+        keys = " ".join(rows)
+        data |= {name: float(shares.mean()), f"{name}_error": error, f"{name}{RUNS}": keys}
     return xr.Dataset(data, {"walks": sum(map(len, taken))})
 
 
@@ -441,12 +464,13 @@ def _capacities(stored: StoredRuns) -> xr.Dataset | None:
     depths, sizes = list(STARTS), list(ASSOCIATION_N)
     value, error = (np.full((1, len(depths), len(sizes)), np.nan) for _ in range(2))
     trials = np.zeros(value.shape, dtype=int)
+    keys = np.full(value.shape, "", dtype=object)
     for a, b in np.ndindex(*value.shape[1:]):
-        runs = [capacity(depths[a], sizes[b], seed) for seed in seeds]
-        rows = [row for run in runs if (row := stored.metrics(run, 0)) is not None]
+        rows = stored.rows((capacity(depths[a], sizes[b], seed) for seed in seeds), 0)
         if rows:
-            patterns = np.array([one for row in rows for one in row["patterns"]])
-            learnt = np.array([one for row in rows for one in row["o5"]]) >= LEARNT
+            patterns = np.array([one for row in rows.values() for one in row["patterns"]])
+            learnt = np.array([one for row in rows.values() for one in row["o5"]]) >= LEARNT
+            keys[0, a, b] = " ".join(rows)
             trials[0, a, b] = len(patterns)
             load = half_learnt(patterns / sizes[b], learnt)
             value[0, a, b], error[0, a, b] = sizes[b] * load[0], sizes[b] * load[1]
@@ -454,10 +478,11 @@ def _capacities(stored: StoredRuns) -> xr.Dataset | None:
         return None
     dims = ("protocol", "layers", "n")
     data = xr.Dataset(
-        {"p_max": (dims, value), "p_max_error": (dims, error)},
+        {"p_max": (dims, value), "p_max_error": (dims, error), f"p_max{RUNS}": (dims, keys)},
         {"protocol": ["reconstruction"], "layers": depths, "n": sizes, "trials": (dims, trials)},
     )
-    return with_slopes(data)
+    along = np.array([[" ".join(row) for row in keys[0]]], dtype=object)
+    return with_slopes(data).assign({f"slope{RUNS}": (dims[:2], along)})
 
 
 def _printed_trials(stored: StoredRuns) -> xr.Dataset | None:
@@ -470,13 +495,16 @@ def _printed_trials(stored: StoredRuns) -> xr.Dataset | None:
         for n in PRINTED_N
         for seed in PRINTED_SEEDS
     ]
-    rows = [(run, row) for run in runs if (row := stored.metrics(run, 0)) is not None]
+    rows = stored.rows(runs, 0)
     if not rows:
         return None
     raw = xr.Dataset(
-        {name: ("trial", [float(row[name]) for _, row in rows]) for name in ("patterns", "o5")},
         {
-            name: ("trial", [getattr(run, name) for run, _ in rows])
+            name: ("trial", [float(row[name]) for row in rows.values()])
+            for name in ("patterns", "o5")
+        },
+        {
+            name: ("trial", [getattr(run, name) for run in runs if run.key in rows])
             for name in ("protocol", "layers", "n")
         },
     )
@@ -484,6 +512,7 @@ def _printed_trials(stored: StoredRuns) -> xr.Dataset | None:
     best = raw["o5"].groupby(["protocol", "layers"]).max()
     data["best_o5"] = best.reindex(protocol=data["protocol"], layers=data["layers"])
     # The largest of what was seen estimates nothing: beside it stands the deviation of all.
+    data[f"best_o5{RUNS}"] = xr.DataArray(" ".join(rows))
     return data.assign(best_o5_error=0 * data["best_o5"] + float(raw["o5"].std()))
 
 
@@ -492,8 +521,8 @@ def _by_layer(stored: StoredRuns) -> xr.Dataset | None:
 
     Whether they have learnt their pairs does not matter here: what they do is what there is.
     """
-    metrics = [stored.metrics(chain_association(seed), 0) for seed in CHAIN_SEEDS]
-    rows = [row for row in metrics if row is not None]
+    known = stored.rows(map(chain_association, CHAIN_SEEDS), 0)
+    rows = list(known.values())
     if len(rows) <= LEAST_FREEDOM:
         return None
     layers, n, _ = CHAIN
@@ -518,4 +547,5 @@ def _by_layer(stored: StoredRuns) -> xr.Dataset | None:
             error = np.maximum(standard_error(values), 2 / (n * len(rows)))
             error *= student(len(rows) - 1)
             data[f"{name}_{level}_error"] = ("layer", error)
+            data[f"{name}_{level}{RUNS}"] = xr.DataArray(" ".join(known))
     return data

@@ -29,6 +29,7 @@ import numpy as np
 
 from rmsim.compiled_loops import compiled_part
 from rmsim.compiled_vectors import (
+    GROUP,
     ROWS,
     add,
     add_bytes,
@@ -63,9 +64,6 @@ from rmsim.compiled_vectors import (
     word,
     zeros,
 )
-
-#: Columns, or samples, of a group whose signed sums are tabulated.
-GROUP = 4
 
 #: Groups of a panel: these columns learn and are multiplied while they are in the first cache.
 GROUPS = ROWS // GROUP

@@ -33,7 +33,7 @@ import numpy as np
 import torch
 
 from rmsim.compiled_loops import compiled, compiled_part, run_parts, shares, thread_count
-from rmsim.compiled_vectors import ROWS, real, set_byte, store, store_bytes, whole
+from rmsim.compiled_vectors import GROUP, ROWS, real, set_byte, store, store_bytes, whole
 from rmsim.couplings.rows import rows_of_entries
 from rmsim.dynamics.sweeps import mask_keys, mask_threshold
 from rmsim.learning.parameters import Parameters
@@ -42,7 +42,6 @@ from rmsim.learning.plasticity import label_signs, ordered_batches
 from rmsim.learning.sign_table_loops import (
     CHAIN,
     CODES,
-    GROUP,
     GROUPS,
     LEAST,
     all_signs,

@@ -37,6 +37,7 @@ import torch
 
 from rmsim.compiled_loops import compiled, compiled_part, shares, thread_count
 from rmsim.compiled_vectors import (
+    GROUP,
     ROWS,
     add,
     add_times,
@@ -61,7 +62,6 @@ from rmsim.compiled_vectors import (
 )
 from rmsim.learning.sign_table_loops import (
     CODES,
-    GROUP,
     GROUPS,
     Pass,
     Post,

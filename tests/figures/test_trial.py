@@ -17,6 +17,7 @@ import xarray as xr
 from figures.claims import CLAIMS, Claim, Grant, Judged, Relation, Verdict, judge
 from figures.claims.claim import STORED, At, Imagewise, Minus, difference
 from figures.cli import run as figures
+from figures.report.collecting import Results
 from figures.trial import designs, runner, without_data
 from figures.trial.evidence import TRIED, Stored
 from figures.trial.runner import Costs, Trial, all_runs, checked_hours, compare, outlook, perform
@@ -366,43 +367,85 @@ def stored_metrics(rows: list[tuple[Run, dict[int, Any]]]) -> Stored:
     )
 
 
+def overlaps(right: int, epochs: tuple[int, ...] = (0, 1, 20)) -> dict[int, Any]:
+    """Return what is measured of a network of the table of overlaps, of which all is known."""
+    level = dict.fromkeys(("median", "q25", "q75", "q05", "q95"), right / 100)
+    row = {
+        "phases": {"q_dyn": level, "q_dyn_error": dict.fromkeys(level, 0.0)}
+        | {f"sweeps_{phase}{end}": 1.0 for phase in ("clamped", "free") for end in ("", "_error")},
+        "test_correct": pack(np.arange(100) < right),
+        "train_correct": pack(np.arange(100) < right),
+    }
+    return dict.fromkeys(epochs, row)
+
+
 def test_a_second_experiment_replaces_the_first_once_all_of_it_is_there() -> None:
     row = designs.ROWS[0]
     first = [designs.overlap_network(row, seed, (0, 1, 20)) for seed in range(6)]
     second = list(designs.second_overlaps(row))
     assert not {run.key for run in first} & {run.key for run in second}
-
-    def measured(right: int) -> dict[int, Any]:
-        level = dict.fromkeys(("median", "q25", "q75", "q05", "q95"), right / 100)
-        row = {
-            "phases": {"q_dyn": level, "q_dyn_error": dict.fromkeys(level, 0.0)}
-            | {
-                f"sweeps_{phase}{end}": 1.0
-                for phase in ("clamped", "free")
-                for end in ("", "_error")
-            },
-            "test_correct": pack(np.arange(100) < right),
-            "train_correct": pack(np.arange(100) < right),
-        }
-        return dict.fromkeys((0, 1, 20), row)
-
-    claim = next(one for one in CLAIMS if one.key == "accuracy test 0.5 5.0 0.9")
-    rows = [(run, measured(80)) for run in first] + [(run, measured(90)) for run in second]
+    others = [
+        (designs.overlap_network(other, seed, (0, 1, 20)), overlaps(70))
+        for other in designs.ROWS[1:]
+        for seed in range(3)
+    ]
+    by_key = {claim.key: claim for claim in CLAIMS}
+    claim = by_key["accuracy test 0.5 5.0 0.9"]
+    rows = [*others, *((run, overlaps(80)) for run in first)]
+    rows += [(run, overlaps(90)) for run in second]
     for missing, seeds, value in ((1, "0 to 5", 0.8), (0, "100 to 111", 0.9)):
         stored = stored_metrics([*rows[: len(rows) - missing]])
         ours = stored.number(claim)
         assert ours is not None
         assert ours.value == pytest.approx(value)
-        assert f"seeds {seeds}," in ours.stored
+        assert ours.stored is not None
+        assert ours.stored.seeds == seeds
     # Other claims that read these cells name their runs, too; cells that are left keep their error.
-    optimal = next(one for one in designs.questions() if one.name == "best row of the overlaps")
-    named = {run.key for run in stored._read(optimal)}
-    assert {run.key for run in second} <= named
-    assert not {run.key for run in first} & named
-    question = next(one for one in designs.questions() if claim.id in one.claims)
+    best = stored.number(by_key["optimal test"])
+    assert best is not None
+    assert best.value == pytest.approx(0.2)
+    assert best.stored is not None
+    assert (best.stored.seeds, best.stored.runs) == ("0 to 2, 100 to 111", 7 * 3 + 12)
+    (question,) = designs.questions_of(claim.id)
     assert question.stages == (*question.first, question.second)
     assert question.stage_name(len(question.first)) == "second experiment"
     assert question.stage_name(0) == f"stage 1 of {len(question.first)}"
+
+
+def test_a_number_names_the_runs_of_its_cells_and_no_others() -> None:
+    row = designs.ROWS[0]
+    rows: list[tuple[Run, dict[int, Any]]] = [
+        (designs.overlap_network(row, seed, (0,)), overlaps(80, (0,))) for seed in range(2, 8)
+    ]
+    rows += [(designs.overlap_network(row, seed, (0, 1)), overlaps(90, (0, 1))) for seed in (0, 1)]
+    rows += [(designs.overlap_network(row, seed, (0, 1)), overlaps(90, (1,))) for seed in (9, 10)]
+    stored = stored_metrics(rows)
+    by_key = {claim.key: claim for claim in CLAIMS}
+    for key, seeds, runs in (
+        ("qdyn 0.5 5.0 0.9 0 median", "0 to 7", 8),
+        ("qdyn 0.5 5.0 0.9 1 median", "0, 1, 9, 10", 4),
+        ("stabler 0.5 5.0 0.9", "0 to 7, 9, 10", 10),  # a difference is that of both epochs
+    ):
+        number = stored.number(by_key[key])
+        assert number is not None
+        results = Results({key: number}, {})
+        told = results.described(by_key[key])
+        assert (told["seed"], told["runs"], told["scale"]) == (seeds, runs, "decide")
+        assert str(number.stored).startswith(f"{runs} stored runs, seeds {seeds}, commit ")
+        assert Results.from_json(results.to_json()) == results
+
+
+def test_the_fit_of_iterations_names_all_searches_at_every_size() -> None:
+    """At the largest N there are searches of another question, too."""
+    n, jd, samples = without_data.REINFORCED
+    done = {0: {"reached": pack(np.ones(samples, bool)), "sweeps": [50] * samples}}
+    rows: list[tuple[Run, dict[int, Any]]] = [(run, done) for run in without_data.growing(0)]
+    rows += [(without_data.search((n, jd, samples), seed, "rbp"), done) for seed in (1, 2, 3)]
+    claim = next(one for one in CLAIMS if one.key == "iterations of rbp")
+    number = stored_metrics(rows).number(claim)
+    assert number is not None
+    assert number.stored is not None
+    assert (number.stored.runs, number.stored.seeds) == (6, "0 to 3")
 
 
 def test_second_experiments_are_of_the_cells_of_the_first() -> None:
