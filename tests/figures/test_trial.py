@@ -400,7 +400,7 @@ def test_a_second_experiment_replaces_the_first_once_all_of_it_is_there() -> Non
         assert ours.value == pytest.approx(value)
         assert ours.stored is not None
         assert ours.stored.seeds == seeds
-    # Other claims that read these cells name their runs, too; cells that are left keep their error.
+    # Other claims that read these cells name their runs, too.
     best = stored.number(by_key["optimal test"])
     assert best is not None
     assert best.value == pytest.approx(0.2)
@@ -410,6 +410,38 @@ def test_a_second_experiment_replaces_the_first_once_all_of_it_is_there() -> Non
     assert question.stages == (*question.first, question.second)
     assert question.stage_name(len(question.first)) == "second experiment"
     assert question.stage_name(0) == f"stage 1 of {len(question.first)}"
+
+
+def test_cells_that_are_not_asked_again_keep_their_error() -> None:
+    """Perceptrons at N = 2000 lent their spread to wider ones before they were asked again."""
+    seeds = designs.SECOND_SEEDS["entangled_mnist, N = 2000"]
+    first = [(n, seed, 70 + 2 * seed) for n in (1000, 2000) for seed in designs.SEEDS]
+    first += [(4000, 0, 80)]
+    again = [(2000, seed, 75) for seed in seeds]
+
+    def judged_wide(cells: list[tuple[int, int, int]]) -> tuple[float, float, float]:
+        rows: list[tuple[Run, dict[int, Any]]] = []
+        for n, seed, right in cells:
+            for run, count in zip(
+                designs.benchmark_pair("entangled_mnist", n, seed),
+                (right, right - seed % 3),
+                strict=True,
+            ):
+                known = pack(np.arange(100) < count)
+                row = {"probe_test_correct": known, "test_correct": known}
+                rows.append((run, {10: row, 20: row}))
+        stored = stored_metrics(rows)
+        by_key = {claim.key: claim for claim in CLAIMS}
+        wide, repeated = (
+            stored.number(by_key[f"comparable entangled_mnist {n}"]) for n in (4000, 2000)
+        )
+        assert wide is not None
+        assert repeated is not None
+        return wide.value, wide.error, repeated.error
+
+    before, after = judged_wide(first), judged_wide([*first, *again])
+    assert after[:2] == before[:2]
+    assert after[2] < before[2]
 
 
 def test_a_number_names_the_runs_of_its_cells_and_no_others() -> None:
