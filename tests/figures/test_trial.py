@@ -15,7 +15,7 @@ import pytest
 import xarray as xr
 
 from figures.claims import CLAIMS, Claim, Grant, Judged, Relation, Verdict, judge
-from figures.claims.claim import STORED, At, Imagewise, Minus, difference
+from figures.claims.claim import STORED, At, Imagewise, Minus, OfNetworks, difference
 from figures.cli import run as figures
 from figures.report.collecting import Results
 from figures.trial import designs, runner, without_data
@@ -410,6 +410,31 @@ def test_a_second_experiment_replaces_the_first_once_all_of_it_is_there() -> Non
     assert question.stages == (*question.first, question.second)
     assert question.stage_name(len(question.first)) == "second experiment"
     assert question.stage_name(0) == f"stage 1 of {len(question.first)}"
+
+
+def test_an_accuracy_of_one_network_differs_beyond_what_one_network_deviates() -> None:
+    """Ten networks fix our mean to 0.4 %; that of the paper is one of them, on 100 images."""
+    grant = Grant(0.01, "an example")
+    claim = Claim(
+        "k", "an accuracy", "0.80", "here", "0.80", "data", OfNetworks(At("a")), grant=grant
+    )
+    row = designs.ROWS[0]
+    runs = [designs.overlap_network(row, seed, (20,)) for seed in range(10)]
+    for right, verdict in ((86, Verdict.UNRESOLVED), (97, Verdict.DIFFERS)):
+        stored = stored_metrics(
+            [(run, overlaps(right + k % 3 - 1, (20,))) for k, run in enumerate(runs)]
+        )
+        table = Table(("row",), {("first",): runs}, 20)
+        data = table.accuracy(stored, "a", "test_correct", "test")
+        assert data is not None
+        judged = judge(claim, data.isel(row=0))
+        assert judged.ours is not None
+        assert judged.ours.error < 0.005
+        assert judged.verdict is verdict
+        results = Results({"k": judged.ours}, {})
+        assert Results.from_json(results.to_json()).numbers["k"].theirs == pytest.approx(
+            judged.ours.theirs, rel=1e-3
+        )
 
 
 def test_cells_that_are_not_asked_again_keep_their_error() -> None:
