@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from figures.claims.algorithms import ALGORITHMS
-from figures.claims.capacity import CAPACITY
 from figures.claims.claim import (
     POWER,
     SIGNIFICANCE,
@@ -30,7 +29,8 @@ from figures.claims.claim import (
     judge,
 )
 from figures.claims.landscape import LANDSCAPE, QDYN
-from figures.claims.learning import BENCHMARKS, FEATURES, ROLES, RULES
+from figures.claims.performance import BENCHMARKS, CAPACITY, FEATURES
+from figures.claims.role_of_couplings import ROLES, RULES
 from figures.claims.theory import DYNAMICS, ENTROPY, GEOMETRY
 from rmtheory.base.errors import InvalidInputError
 

@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
-from figures.claims.learning import AS_OURS
+from figures.claims.performance import AS_OURS
 from figures.engine.figure import Context, Figure, Parameters, Scale
 from figures.engine.plotting import label_axes, panels
 from figures.paper.trained_networks import (

@@ -24,7 +24,7 @@ from figures.claims.claim import (
     Ours,
     Verdict,
 )
-from figures.claims.learning import TITLES
+from figures.claims.performance import TITLES
 from figures.report.collecting import Entry, Report, Results, State
 from figures.trial.designs import BENCHMARKS, TUNED_RATE, command
 from figures.trial.evidence import CHANGES, TUNED

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from figures.claims import CLAIMS, SECTIONS, grouped, verdict_of
 from figures.claims.claim import AFTERWARDS, COUNTS, RULE, Claim, Judged, Verdict
-from figures.claims.learning import TITLES
+from figures.claims.performance import TITLES
 from figures.report.collecting import Report, Results, State
 from figures.report.html import MOVES, OPEN, OTHER_RATE, SOURCE, decided, grants, moved, page
 from figures.trial.designs import BENCHMARKS, command

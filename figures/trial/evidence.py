@@ -17,7 +17,7 @@ import numpy as np
 import xarray as xr
 
 from figures.claims.claim import RUNS, At, Claim, Imagewise, Minus, Ours, judge
-from figures.claims.learning import AS_OURS
+from figures.claims.performance import AS_OURS
 from figures.trial import designs, without_data
 from figures.trial.runs import Run
 from figures.trial.store import unpack, without_seed

@@ -11,7 +11,7 @@ import xarray as xr
 from figures.claims import CLAIMS, SECTIONS, Verdict, judge
 from figures.claims.algorithms import ALGORITHMS
 from figures.claims.claim import Judged, Least, Minus, OfNetworks, at
-from figures.claims.learning import AS_OURS, largest_mismatch
+from figures.claims.performance import AS_OURS, largest_mismatch
 from figures.engine.figure import Parameters, Scale
 from figures.paper.registry import FIGURES
 from rmsim.learning.presets import MEASURED_AT

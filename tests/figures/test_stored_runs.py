@@ -14,7 +14,8 @@ from matplotlib.figure import Figure as Picture
 from figures.claims import CLAIMS, claim_named
 from figures.claims.claim import Kind
 from figures.claims.landscape import WHY_ACCURACIES, WHY_OPTIMAL
-from figures.claims.learning import WHY_LINEAR, WHY_NO_BOOST, WHY_SYM1
+from figures.claims.performance import WHY_LINEAR
+from figures.claims.role_of_couplings import WHY_NO_BOOST, WHY_SYM1
 from figures.engine import figure as making
 from figures.engine.figure import Figure
 from figures.paper import capacity, performance_benchmarks, qdyn_table, trained_networks
@@ -242,8 +243,10 @@ def test_the_reason_of_the_accuracies_is_what_is_stored() -> None:
         for number in numbers:  # in this order
             place = words.index(f"{number:.3f}", place)
     # No initialisation row has lost what it says of the labels.
-    fitted = [claim.note for claim in CLAIMS if claim.kind is Kind.RECONSTRUCTED]
-    assert sum("labels" in note for note in fitted) == 26
+    fitted = [claim for claim in CLAIMS if claim.kind is Kind.RECONSTRUCTED]
+    labels = [claim.data for claim in fitted if "labels" in claim.note]
+    assert (labels.count("qdyn_table"), labels.count("mean_field")) == (26, 16)
+    assert len(labels) == 42
 
 
 def test_the_other_reasons_are_what_is_stored() -> None:

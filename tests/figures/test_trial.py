@@ -514,6 +514,20 @@ def test_second_experiments_are_of_the_cells_of_the_first() -> None:
             assert run.key not in keys
 
 
+def test_every_second_experiment_says_what_was_expected_of_it() -> None:
+    asked = {tuple(seeds_of(one)) for one in designs.questions() if one.second}
+    assert asked == {tuple(one.seeds) for one in designs.SECOND.values()}
+    for one in designs.SECOND.values():
+        assert one.quantity
+        assert 0 < one.error < one.distance
+
+
+def seeds_of(asked: Question) -> list[int]:
+    """Return the seeds of the second experiment of a question."""
+    identities = [run.identity for run in asked.second]
+    return sorted({one["plan"]["seed"] if "plan" in one else one["seed"] for one in identities})
+
+
 def surveyed(shift: float, after: bool) -> dict[str, Any]:
     """Return a survey whose numbers are known: all shrink by training."""
     shrink, taus = 0.1 if after else 0.0, len(designs.LANDSCAPE_SURVEY["noises"])
