@@ -235,7 +235,14 @@ def _verify(trial: Trial) -> int:
     """Repeat the stored runs of a claim; 1 if one is another."""
     failed = 0
     for one in trial.verify():
-        same = "identical" if one.identical else f"differs by at most {one.largest:.1f} errors"
+        if one.identical:
+            same = "identical"
+        elif one.same:
+            same = "the same but for rounding"
+        elif one.largest is None:
+            same = "differs, and has no errors of its own"
+        else:
+            same = f"differs by at most {one.largest:.1f} errors"
         where = "the same machine" if one.same_machine else "another machine"
         verdict = "ok" if one.passed else "FAILED"
         failed += not one.passed

@@ -78,7 +78,8 @@ RULE = (
     "Each claim grants a deviation, which was fixed before the run but where the list below says "
     "otherwise (see the table of grants): half a unit of the last printed digit unless its row "
     f"says more. A claim *differs* if our number lies more than {SIGNIFICANCE:g} of our errors "
-    "beyond that. A printed number *agrees* if ours is within what is granted and our error is at "
+    "beyond that, to which an accuracy that the paper prints of one network adds the deviation of "
+    "such a one. A printed number *agrees* if ours is within what is granted and our error is at "
     f"most {POWER:g} times that; with a larger one it could not have failed (*error too large*). "
     f"An inequality must hold by {SIGNIFICANCE:g} errors. What the paper calls little or "
     f"comparable must lie inside what is granted by {SIGNIFICANCE:g} errors. Otherwise a claim is "
@@ -179,6 +180,9 @@ class Ours:
     at: str = ""
     #: The stored runs it comes from; None if the figure gave it.
     stored: Origin | None = None
+    #: Standard deviation of the paper's number if that is one network's: it differs from ours only
+    #: if it is beyond that, too.
+    theirs: float = 0.0
     #: Their keys, which readers hand on: no part of what is published.
     runs: Keys = field(default=frozenset(), compare=False, repr=False)
 
@@ -242,7 +246,7 @@ class Imagewise(Ours):
     @property
     def plain(self) -> Ours:
         """The number alone."""
-        return Ours(self.value, self.error, self.at, self.stored, self.runs)
+        return Ours(self.value, self.error, self.at, self.stored, runs=self.runs)
 
 
 #: Why half a unit of the last digit is granted, or nothing.
@@ -438,13 +442,14 @@ class Judged:
 
     @property
     def sigmas(self) -> float:
-        """The violation in units of our error."""
+        """The violation in units of the error of the comparison."""
         if self.ours is None:
             return math.nan
         beyond = self.claim.beyond(self.ours.value)
         if beyond <= 0:
             return 0.0
-        return beyond / self.ours.error if self.ours.error > 0 else math.inf
+        error = math.hypot(self.ours.error, self.ours.theirs)
+        return beyond / error if error > 0 else math.inf
 
     @property
     def resolved(self) -> bool:
@@ -821,7 +826,11 @@ class Largest:
 
 @dataclass(frozen=True)
 class OfNetworks:
-    """A reading with the error of its networks alone, for a grant that holds that of the images."""
+    """A reading with the error of its networks alone, for a grant that holds that of the images.
+
+    The paper's number is that of one network on as many images: it deviates by the spread of
+    networks, which is that of our mean times the root of their number, and by that of the images.
+    """
 
     read: Reading
 
@@ -830,7 +839,10 @@ class OfNetworks:
         number = self.read(data)
         if not isinstance(number, Imagewise):
             return number
-        return Ours(number.value, number.spread, number.at, runs=number.runs)
+        single = number.spread * math.sqrt(max(1, len(number.runs)))
+        images = math.sqrt(number.value * (1 - number.value) / len(number.images))
+        theirs = math.hypot(single, images)
+        return Ours(number.value, number.spread, number.at, runs=number.runs, theirs=theirs)
 
     def __str__(self) -> str:
         return str(self.read)

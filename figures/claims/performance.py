@@ -606,8 +606,8 @@ CAPACITY = (
     ),
     Claim(
         "capacity printed",
-        "largest 5th percentile of the overlaps over trials at loads of 0.02 to 1, drawn at "
-        "random, printed protocol",
+        "largest 5th percentile of the overlaps over trials at loads drawn from 0.02 to 1, "
+        "printed protocol",
         "95 % of the patterns above 1 − ε = 0.95 for some P",
         "SM-D, hetero-association",
         "0.95",
@@ -616,10 +616,11 @@ CAPACITY = (
         relation=Relation.ABOVE,
         kind=Kind.RECONSTRUCTED,
         note=(
-            "The largest of what was seen, and the deviation of all. Where it is "
-            "below 0.95 the protocol as printed has no capacity whose growth could be judged. Its "
-            "order of steps is the printed one; couplings and rates, of which the paper gives "
-            "none, are those of our reconstruction."
+            "The largest of what was seen, at loads of 0.105 to 0.95, and the deviation of all; of "
+            "1, 4 and 8 pairs (seed 0, tried apart) it is 0.34 at most. Where it is below 0.95 the "
+            "protocol as printed has no capacity whose growth could be judged. Its order of steps "
+            "is the printed one; couplings and rates, of which the paper gives none, are those of "
+            "our reconstruction."
         ),
         why=(
             "The same couplings and rates learn without a free phase, with all neurons updated "

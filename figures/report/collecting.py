@@ -255,7 +255,12 @@ def _sizes(claim: Claim) -> dict[str, list[float]]:
 def _rounded(numbers: Mapping[str, Ours]) -> dict[str, Ours]:
     """Return numbers without the last bits, which differ from machine to machine."""
     return {
-        key: replace(one, value=_digits(one.value, one.error), error=_digits(one.error, one.error))
+        key: replace(
+            one,
+            value=_digits(one.value, one.error),
+            error=_digits(one.error, one.error),
+            theirs=_digits(one.theirs, one.theirs),
+        )
         for key, one in numbers.items()
     }
 
@@ -278,6 +283,8 @@ def _plain(numbers: Mapping[str, Ours]) -> dict[str, dict[str, Any]]:
     rows = {}
     for key, one in numbers.items():
         rows[key] = {"value": one.value, "error": one.error, "at": one.at}
+        if one.theirs:
+            rows[key]["theirs"] = one.theirs
         if one.stored is not None:
             rows[key]["stored"] = asdict(one.stored)
     return rows
@@ -286,7 +293,8 @@ def _plain(numbers: Mapping[str, Ours]) -> dict[str, dict[str, Any]]:
 def _number(values: Mapping[str, Any]) -> Ours:
     """Return what :func:`_plain` made of a number; raise TypeError if it is something else."""
     rest = {name: value for name, value in values.items() if name != "stored"}
-    number = _made(Ours, rest, ("value", "error", "at"))
+    known = ("value", "error", "at", *(("theirs",) if "theirs" in values else ()))
+    number = _made(Ours, rest, known)
     if "stored" not in values:
         return number
     names = tuple(one.name for one in fields(Origin))

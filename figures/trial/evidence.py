@@ -8,10 +8,10 @@ those of :mod:`figures.trial.tables`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -58,7 +58,7 @@ class Stored(StoredRuns):
             for cell, runs in cells.items()
             if (key := (data, *_cell(runs[0]))) in self._second
         }
-        return Latest({**cells, **again}, frozenset(again))
+        return Latest({**cells, **again}, cells, frozenset(again))
 
     @cached_property
     def _second(self) -> dict[tuple[str, str, int], tuple[Run, ...]]:
@@ -108,19 +108,48 @@ class Stored(StoredRuns):
         return moved
 
 
-class Latest(NamedTuple):
+@dataclass(frozen=True)
+class Latest:
     """Cells of the first experiment, or of the second where that is complete.
 
     Parameters
     ----------
     cells : mapping
         Coordinates -> runs.
+    first : mapping
+        The same before any second experiment.
     alone : set of tuples
-        Those of second experiments, which lend their spread to no other.
+        Coordinates of those of second experiments, which lend their spread to no other.
     """
 
     cells: Cells
+    first: Cells
     alone: frozenset[tuple[Any, ...]] = frozenset()
+
+    @classmethod
+    def of(cls, cells: Cells) -> Latest:
+        """Return cells without a second experiment."""
+        return cls(cells, cells)
+
+    def along(self, value: Hashable) -> Latest:
+        """Return the cells with one coordinate more."""
+        cells, first = (
+            {(*cell, value): runs for cell, runs in one.items()} for one in (self.cells, self.first)
+        )
+        return Latest(cells, first, frozenset((*cell, value) for cell in self.alone))
+
+    def beside(self, cells: Cells) -> Latest:
+        """Return these cells and others without a second experiment."""
+        return replace(self, cells={**self.cells, **cells}, first={**self.first, **cells})
+
+    def table(
+        self,
+        dims: tuple[str, ...],
+        epoch: int,
+        pool: Callable[[tuple[Any, ...]], Hashable] = lambda cell: None,
+    ) -> Table:
+        """Return their table."""
+        return Table(dims, self.cells, epoch, pool, self.alone, self.first)
 
 
 def _cell(run: Run) -> tuple[str, int]:
@@ -131,9 +160,8 @@ def _cell(run: Run) -> tuple[str, int]:
 def _accuracies(
     stored: Stored,
     dims: tuple[str, ...],
-    ours: Cells,
-    theirs: Cells,
-    alone: Collection[tuple[Any, ...]] = (),
+    ours: Latest,
+    theirs: Latest,
 ) -> list[xr.Dataset | None]:
     """Return accuracies of networks and perceptrons; spreads are pooled over a data set."""
     parts = []
@@ -143,25 +171,25 @@ def _accuracies(
             ("own_accuracy", ours, "test_correct"),
             ("mlp_accuracy", theirs, "test_correct"),
         ):
-            table = Table(dims, cells, epoch, lambda cell: cell[0], alone)
+            table = cells.table(dims, epoch, lambda cell: cell[0])
             parts.append(table.accuracy(stored, f"{name}{end}", quantity, "test"))
     return parts
 
 
 def _benchmarks(stored: Stored) -> xr.Dataset | None:
     sizes = [(name, n) for name in designs.BENCHMARKS for n in designs.WIDTHS]
-    both = stored.latest(
-        "performance_benchmarks",
-        {
-            (*cell, which): [designs.benchmark_pair(*cell, seed)[which] for seed in designs.SEEDS]
-            for cell in sizes
-            for which in (0, 1)
-        },
+    ours, theirs = (
+        stored.latest(
+            "performance_benchmarks",
+            {
+                cell: [designs.benchmark_pair(*cell, k)[which] for k in designs.SEEDS]
+                for cell in sizes
+            },
+        )
+        for which in (0, 1)
     )
-    ours, theirs = ({cell: both.cells[*cell, which] for cell in sizes} for which in (0, 1))
-    alone = {cell[:-1] for cell in both.alone}
-    parts = _accuracies(stored, ("dataset", "n"), ours, theirs, alone)
-    parts += [_tuned_perceptrons(stored, theirs, alone), _class_counts(stored)]
+    parts = _accuracies(stored, ("dataset", "n"), ours, theirs)
+    parts += [_tuned_perceptrons(stored, theirs), _class_counts(stored)]
     linear = stored.metrics(designs.linear_classifier(), designs.EPOCHS)
     data = merged_tables(parts, epochs=designs.EPOCHS)
     if data is not None and linear is not None:
@@ -175,19 +203,14 @@ def _benchmarks(stored: Stored) -> xr.Dataset | None:
     return data
 
 
-def _tuned_perceptrons(
-    stored: Stored, theirs: Cells, alone: Collection[tuple[Any, ...]]
-) -> xr.Dataset | None:
+def _tuned_perceptrons(stored: Stored, theirs: Latest) -> xr.Dataset | None:
     """Return the accuracy at the tuned rate, whose spread is that of all perceptrons."""
-    cells: dict[tuple[Any, ...], Sequence[Run]] = {
-        (*cell, _TABLES): runs for cell, runs in theirs.items()
-    }
-    cells |= {
+    tuned = {
         (name, n, "tuned"): [designs.benchmark_perceptron(name, n, 0, designs.TUNED_RATE)]
-        for name, n in theirs
+        for name, n in theirs.cells
     }
-    lonely = {(*cell, _TABLES) for cell in alone}
-    table = Table(("dataset", "n", "rate"), cells, designs.EPOCHS, lambda cell: cell[0], lonely)
+    cells = theirs.along(_TABLES).beside(tuned)
+    table = cells.table(("dataset", "n", "rate"), designs.EPOCHS, lambda cell: cell[0])
     both = table.accuracy(stored, "tuned_mlp_accuracy", "test_correct", "test")
     return None if both is None else both.sel(rate="tuned", drop=True)
 
@@ -232,7 +255,7 @@ def _against_tuned(name: str) -> dict[str, Minus]:
 CHANGES, TUNED = tuple(_moves_of("")), tuple(_against_tuned(""))
 
 
-def _changed() -> tuple[Cells, Cells]:
+def _changed() -> tuple[Latest, Latest]:
     """Return networks and perceptrons by data set and change; other widths give their spread."""
     changes = {n: _TABLES if n == 1000 else f"N = {n}" for n in designs.WIDTHS}
     ours: dict[tuple[Any, ...], list[Run]] = {}
@@ -246,7 +269,7 @@ def _changed() -> tuple[Cells, Cells]:
             ours[name, change] = [designs.varied_network(name, change, 0)]
         for eta in designs.OTHER_RATES:
             theirs[name, f"rate {eta:g}"] = [designs.benchmark_perceptron(name, 1000, 0, eta)]
-    return ours, theirs
+    return Latest.of(ours), Latest.of(theirs)
 
 
 def _class_counts(stored: Stored) -> xr.Dataset | None:
@@ -291,11 +314,7 @@ def _overlaps(stored: Stored) -> xr.Dataset | None:
         )
         dims = ("jd", "lambda_x", "lambda_y", "epoch")
         # The spread of networks depends on all three couplings before they are trained.
-        table = Table(
-            *(dims, latest.cells, epoch),
-            lambda cell: cell if cell[3] == 0 else cell[0],
-            latest.alone,
-        )
+        table = latest.table(dims, epoch, lambda cell: cell if cell[3] == 0 else cell[0])
         rows = [
             table.number(stored, f"qdyn_{one}", _phase("q_dyn", one), step=2 / designs.OVERLAP_N)
             for one in _LEVELS
@@ -331,14 +350,12 @@ def _rules(stored: Stored) -> xr.Dataset | None:
     )
 
     def levels(epoch: int) -> Table:
-        cells = {(*cell, epoch): runs for cell, runs in latest.cells.items()}
-        alone = {(*cell, epoch) for cell in latest.alone}
         # Rules that keep symmetry exactly have no spread; others do.
-        return Table((*dims, "epoch"), cells, epoch, lambda cell: cell[0], alone)
+        return latest.along(epoch).table((*dims, "epoch"), epoch, lambda cell: cell[0])
 
     dims, last = ("rule", "scheme", "jd"), designs.RULES_EPOCHS
     # Without self-coupling the full scheme is chaotic, and networks differ by several percent.
-    table = Table(dims, latest.cells, last, lambda cell: cell[1:], latest.alone)
+    table = latest.table(dims, last, lambda cell: cell[1:])
     parts = [
         table.accuracy(stored, "training_accuracy", "train_correct", "training"),
         table.accuracy(stored, "test_accuracy", "test_correct", "test"),
@@ -452,25 +469,24 @@ def _spots(stored: Stored) -> xr.Dataset | None:
     last = designs.SPOT_EPOCHS
     parts = [
         # Where W_back learns, learning fails, by an amount that differs from seed to seed.
-        Table(
-            ("variant",), changed.cells, last, lambda cell: cell[0] == "feedback", changed.alone
-        ).accuracy(stored, "variant_accuracy", "test_correct", "test"),
+        changed.table(("variant",), last, lambda cell: cell[0] == "feedback").accuracy(
+            stored, "variant_accuracy", "test_correct", "test"
+        ),
         Table(("readout",), offline, last).gain(
             stored, "readout_gain", "offline_test_correct", "test_correct"
         ),
         # Networks without skip connections gain a little or fall to guessing, by their seed: a pool
         # of their own, chosen when three had been seen.
-        Table(
-            *(("skip", "learns"), topology.cells, last, lambda cell: cell == (False, True)),
-            topology.alone,
-        ).accuracy(stored, "topology_accuracy", "test_correct", "test"),
+        topology.table(("skip", "learns"), last, lambda cell: cell == (False, True)).accuracy(
+            stored, "topology_accuracy", "test_correct", "test"
+        ),
         Table(("setting", "other"), tuned, designs.EPOCHS).accuracy(
             stored, "tuned_accuracy", "probe_test_correct", "test"
         ),
         # Cells that settle and cells that do not are two pools, as those of the role of J_D are;
         # split after runs had been seen: of three networks each, the deviations of the 24 cells
         # that settle are 0.0006 to 0.010, of the three others 0.012 to 0.035.
-        Table(("lambda_x", "jd", "lambda_y"), grid.cells, last, _settled, grid.alone).accuracy(
+        grid.table(("lambda_x", "jd", "lambda_y"), last, _settled).accuracy(
             stored, "test_accuracy", "test_correct", "test"
         ),
     ]
@@ -495,14 +511,9 @@ def _stages(stored: Stored) -> xr.Dataset | None:
     )
     parts = []
     for stage, epoch in (("before", 0), ("after", designs.LANDSCAPE_EPOCHS)):
-        cells: Cells = {(*cell, stage): runs for cell, runs in networks.cells.items()}
-        alone = {(*cell, stage) for cell in networks.alone}
-        table = Table(("lambda_x", "stage"), cells, epoch, lambda cell: cell[0], alone)
+        table = networks.along(stage).table(("lambda_x", "stage"), epoch, lambda cell: cell[0])
         parts += [table.array(stored, name, "survey", dims) for name, dims in _SURVEYED.items()]
-    last = Table(
-        ("lambda_x",),
-        *(networks.cells, designs.LANDSCAPE_EPOCHS, lambda cell: cell[0], networks.alone),
-    )
+    last = networks.table(("lambda_x",), designs.LANDSCAPE_EPOCHS, lambda cell: cell[0])
     parts += [
         *(last.change(stored, f"change_of_{name}", 0, read) for name, read in _CHANGED.items()),
         last.accuracy(stored, "training_accuracy", "train_correct", "training"),

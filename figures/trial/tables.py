@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -141,6 +141,9 @@ class Table:
     alone : collection of tuples
         Coordinates of cells that lend their spread to no other: those of second experiments, whose
         many networks would decide what is said of cells with one.
+    first : mapping, optional
+        Cells as they were before second experiments, whose networks go on lending: a cell that is
+        not asked again keeps its error.
     """
 
     dims: tuple[str, ...]
@@ -148,6 +151,7 @@ class Table:
     epoch: int
     pool: Callable[[tuple[Any, ...]], Hashable] = lambda cell: None
     alone: Collection[tuple[Any, ...]] = ()
+    first: Cells | None = None
 
     def accuracy(
         self, stored: StoredRuns, name: str, quantity: str, images: str
@@ -180,7 +184,7 @@ class Table:
         data[f"{name}{RUNS}"] = self._keys({cell: rows[cell] for cell in means})
         data[f"{name}_images"] = self._vectors(by_image, count, f"image_{images}")
         data[name].attrs["images"] = images
-        return data
+        return self._kept(data, lambda table: table.accuracy(stored, name, quantity, images))
 
     def gain(self, stored: StoredRuns, name: str, new: str, old: str) -> xr.Dataset | None:
         """Return the gain in accuracy of one readout over another of the same networks.
@@ -205,7 +209,8 @@ class Table:
         }
         values = {cell: float(one.mean()) for cell, one in means.items()}
         data = self._dataset({name: values, f"{name}_error": errors})
-        return data.assign({f"{name}{RUNS}": self._keys(rows)})
+        data[f"{name}{RUNS}"] = self._keys(rows)
+        return self._kept(data, lambda table: table.gain(stored, name, new, old))
 
     def number(
         self, stored: StoredRuns, name: str, read: Number, *, step: float = 0.0
@@ -236,7 +241,8 @@ class Table:
                 f"{name}_networks": {cell: float(len(one)) for cell, one in values.items()},
             }
         )
-        return data.assign({f"{name}{RUNS}": self._keys(keys)})
+        data[f"{name}{RUNS}"] = self._keys(keys)
+        return self._kept(data, lambda table: table.number(stored, name, read, step=step))
 
     def array(
         self, stored: StoredRuns, name: str, part: str, dims: tuple[str, ...]
@@ -261,8 +267,11 @@ class Table:
         for row, (cell, value) in enumerate(values.items()):
             full[""][self._place(cell, axes)] = value.mean(axis=0)
             full["_error"][self._place(cell, axes)] = spread[row]
-        data = {f"{name}{end}": ((*self.dims, *dims), one) for end, one in full.items()}
-        return xr.Dataset(data, coords=axes).assign({f"{name}{RUNS}": self._keys(rows)})
+        data = xr.Dataset(
+            {f"{name}{end}": ((*self.dims, *dims), one) for end, one in full.items()}, coords=axes
+        )
+        data[f"{name}{RUNS}"] = self._keys(rows)
+        return self._kept(data, lambda table: table.array(stored, name, part, dims))
 
     def change(
         self, stored: StoredRuns, name: str, since: int, read: Callable[[Mapping[str, Any]], float]
@@ -283,7 +292,22 @@ class Table:
             return None
         means = {cell: float(one.mean()) for cell, one in gains.items()}
         data = self._dataset({name: means, f"{name}_error": self._spread(gains)})
-        return data.assign({f"{name}{RUNS}": self._keys(keys)})
+        data[f"{name}{RUNS}"] = self._keys(keys)
+        return self._kept(data, lambda table: table.change(stored, name, since, read))
+
+    def _kept(self, data: xr.Dataset, made: Callable[[Table], xr.Dataset | None]) -> xr.Dataset:
+        """Return `data` with the errors that cells had before others were asked again."""
+        if self.first is None or not self.alone:
+            return data
+        before = made(replace(self, cells=self.first, alone=(), first=None))
+        if before is None:
+            return data
+        axes = self._axes()
+        again = xr.DataArray(np.zeros(tuple(map(len, axes.values())), dtype=bool), dims=self.dims)
+        for cell in self.alone:
+            again[self._place(cell, axes)] = True
+        names = [name for name in data.data_vars if str(name).endswith(("_error", "_spread"))]
+        return data.assign({name: data[name].where(again, before[name]) for name in names})
 
     def _metrics(self, stored: StoredRuns, quantity: str) -> dict[tuple[Any, ...], dict[str, Any]]:
         """Return a quantity of the stored runs of each cell, by their keys."""
