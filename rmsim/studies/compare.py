@@ -35,7 +35,7 @@ from rmtheory.base.chain import Chain
 from rmtheory.base.errors import InvalidInputError, OutsideValidityError
 from rmtheory.base.statistics import standard_error
 from rmtheory.dynamics.averages import LEAST_TRAJECTORIES, MeanField, mean_field
-from rmtheory.dynamics.bound import convergence_bound as theory_convergence_bound
+from rmtheory.dynamics.exact_steps import convergence_bound as theory_convergence_bound
 from rmtheory.dynamics.finite_size import half_point
 from rmtheory.local_entropies.curves import CurveStoppedError
 from rmtheory.local_entropies.curves import curve as theory_curve

@@ -10,8 +10,14 @@ import sys
 from collections.abc import Sequence
 
 from rmtheory.cli.counting import annealed, convergence_bound, derive, second_moment, stability
-from rmtheory.cli.explorer import explore
-from rmtheory.cli.local_entropies import critical, curve, local_entropy, phase_diagram, ystar
+from rmtheory.cli.local_entropies import (
+    critical,
+    curve,
+    explore,
+    local_entropy,
+    phase_diagram,
+    ystar,
+)
 from rmtheory.cli.mean_field import mean_field_command
 from rmtheory.runtime.command import application, run_app
 

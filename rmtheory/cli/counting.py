@@ -182,7 +182,7 @@ def convergence_bound(
 
     Example: rmtheory convergence-bound --n 1000 --failure .01
     """
-    from rmtheory.dynamics import bound as theory
+    from rmtheory.dynamics import exact_steps as theory
 
     if n is None:
         raise InvalidInputError("n", "nothing", "given (--n NEURONS)")

@@ -4,8 +4,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rmtheory.dynamics.averages import MeanField, Series, mean_field
-    from rmtheory.dynamics.bound import ConvergenceBound, convergence_bound, jd_for_failure
-    from rmtheory.dynamics.exact_steps import FirstSteps, first_steps
+    from rmtheory.dynamics.exact_steps import (
+        ConvergenceBound,
+        FirstSteps,
+        convergence_bound,
+        first_steps,
+        jd_for_failure,
+    )
     from rmtheory.dynamics.finite_size import (
         StoppingLaw,
         counted_flips,
@@ -36,8 +41,13 @@ else:
         __name__,
         {
             ".averages": ["MeanField", "Series", "mean_field"],
-            ".bound": ["ConvergenceBound", "convergence_bound", "jd_for_failure"],
-            ".exact_steps": ["FirstSteps", "first_steps"],
+            ".exact_steps": [
+                "ConvergenceBound",
+                "FirstSteps",
+                "convergence_bound",
+                "first_steps",
+                "jd_for_failure",
+            ],
             ".finite_size": [
                 "StoppingLaw",
                 "counted_flips",

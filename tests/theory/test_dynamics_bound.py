@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rmtheory import InvalidInputError
-from rmtheory.dynamics.bound import convergence_bound, jd_for_failure
+from rmtheory.dynamics.exact_steps import convergence_bound, jd_for_failure
 
 pytestmark = pytest.mark.numerical
 

@@ -15,7 +15,7 @@ from rmtheory import Chain
 from rmtheory.annealed import entropy, lam_turning_jd, log_mean_count, mean_count
 from rmtheory.annealed.mean_number import brute_force, site_fields, transfer_4x4
 from rmtheory.base.gaussian import P, n
-from rmtheory.dynamics.bound import convergence_bound
+from rmtheory.dynamics.exact_steps import convergence_bound
 from rmtheory.local_entropies.broken_branch import q0_loss
 from rmtheory.local_entropies.points import local_entropy, ystar
 from rmtheory.second_moment import finite_ratio, ratio_limit
