@@ -73,43 +73,6 @@ class Verdict(StrEnum):
     NOT_RUN = "not run"
 
 
-#: How the verdicts are to be read.
-RULE = (
-    "Each claim grants a deviation, which was fixed before the run but where the list below says "
-    "otherwise (see the table of grants): half a unit of the last printed digit unless its row "
-    f"says more. A claim *differs* if our number lies more than {SIGNIFICANCE:g} of our errors "
-    "beyond that, to which an accuracy that the paper prints of one network adds the deviation of "
-    "such a one. A printed number *agrees* if ours is within what is granted and our error is at "
-    f"most {POWER:g} times that; with a larger one it could not have failed (*error too large*). "
-    f"An inequality must hold by {SIGNIFICANCE:g} errors. What the paper calls little or "
-    f"comparable must lie inside what is granted by {SIGNIFICANCE:g} errors. Otherwise a claim is "
-    "*not resolved*, or *at the edge* if our error is below a third of what is granted and our "
-    "number lies within one error of the limit. "
-    "*Reconstructed* means that some constant that the paper does not give was fitted to this "
-    "number, so that agreement is no evidence; where such a number differs, it is our "
-    "reconstruction that does not give it. Differences of figures carry the error of "
-    "independent numbers, also where both networks start from the same weights; those of stored "
-    "runs are taken image by image, with the spread of networks: that of the cell if it has five "
-    "networks, else that of cells of its kind, times Student's factor. *Not tested at this scale* "
-    "means that the run at hand does not reach the size or the epochs of the claim; *data absent*, "
-    "that its data set is not ours to distribute; *not run*, that its figure was not made, or that "
-    "no experiment of ours measures it."
-)
-
-#: Verdict -> heading of its column in the table of sections.
-COUNTS = {
-    Verdict.AGREES: "agree",
-    Verdict.DIFFERS: "differ",
-    Verdict.RECONSTRUCTED: "reconstructed",
-    Verdict.EDGE: "at the edge",
-    Verdict.UNRESOLVED: "not resolved",
-    Verdict.NO_POWER: "error too large",
-    Verdict.UNTESTED: "not tested at this scale",
-    Verdict.ABSENT: "data absent",
-    Verdict.NOT_RUN: "not run",
-}
-
-
 @dataclass(frozen=True)
 class Grant:
     """How far our number may be from that of a claim, and why; fixed before the run."""

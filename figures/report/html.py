@@ -13,55 +13,26 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from figures.claims import CLAIMS, DECIDED, SECTIONS, grouped, verdict_of
-from figures.claims.claim import (
-    COUNTS,
-    FIGURE_OF,
-    RULE,
-    STORED,
-    Judged,
-    Ours,
-    Verdict,
-)
-from figures.claims.grants import AFTERWARDS
+from figures.claims import CLAIMS, SECTIONS, grouped, verdict_of
+from figures.claims.claim import FIGURE_OF, STORED, Judged, Ours, Verdict
 from figures.claims.performance import TITLES
 from figures.report.collecting import Entry, Report, Results, State
-from figures.trial.designs import BENCHMARKS, TUNED_RATE, command
+from figures.report.contents import (
+    AFTERWARDS,
+    COUNTS,
+    MOVES,
+    OPEN,
+    OTHER_RATE,
+    RULE,
+    SOURCE,
+    decided,
+    grants,
+    moved,
+)
+from figures.trial.designs import BENCHMARKS, command
 from figures.trial.evidence import CHANGES, TUNED
-from figures.trial.runner import NO_MORE
 
 _STYLE, _SCRIPT = (Path(__file__).with_name(name) for name in ("style.css", "tables.js"))
-
-#: Said at the top of every report.
-SOURCE = (
-    "The source of the paper comes without its pictures: claims are read off its text, captions "
-    "and tables, and where only a picture would show a number there is none to compare with."
-)
-
-
-#: Said above the list of what is open.
-OPEN = (
-    "Seeds and stages of the runs that decide claims on learning are fixed beforehand: what is "
-    "open after the last stage stays open, unless a second experiment asks it again, of networks "
-    "of its own that are looked at once, when all of them are there. Times are those of stored "
-    "runs of the same size, or of smaller ones times the square of N. `make decide` goes on with "
-    "what is next; `python -m figures plan --scale decide` times it on the machine at hand."
-)
-
-#: Said above the table of what moves the central claim, and of the other rate.
-MOVES = """\
-The first row is ours minus the perceptron of as many parameters in test accuracy, N = 1000, 20
-epochs and then 20 of the probe. The others are what one change adds to it, image by image;
-*inputs* and *labels* scale λ_x and λ_y; to scale λ_x is to scale the data.
-Changed networks and perceptrons have one seed, whose spread is that of all widths; those of 10 + 10
-epochs have two, and the online readout, which does without the probe, is that of all networks.
-"""
-OTHER_RATE = f"""\
-The rates of the paper's tables need not be the best for every width: on Fashion-MNIST perceptrons
-become less accurate as they become wider, and on MNIST those from N = 4000 on are less accurate
-than narrower ones. At {TUNED_RATE:g}, one seed each, not tuned further, test accuracy of ours minus
-the perceptron is:
-"""
 
 
 def page(report: Report) -> str:
@@ -130,15 +101,6 @@ def _summary(report: Report) -> str:
     )
 
 
-def grants() -> list[tuple[str, str, int]]:
-    """Return what claims grant, why, and how many claims grant it."""
-    reasons: dict[tuple[str, str], int] = {}
-    for claim in CLAIMS:
-        amount = "half a unit" if claim.grant is None and claim.slack else f"{claim.slack:g}"
-        reasons[amount, claim.reason] = reasons.get((amount, claim.reason), 0) + 1
-    return [(*both, count) for both, count in reasons.items()]
-
-
 def _grants() -> str:
     rows = ((amount, text(reason), str(count)) for amount, reason, count in grants())
     return _plain_table(("granted", "reason", "claims"), rows)
@@ -152,11 +114,6 @@ def _plain_table(heads: Sequence[str], rows: Iterable[Sequence[str]], kind: str 
         f"<div class='scroll'><table class='{kind}'>\n<thead><tr>{head}</tr></thead>\n"
         f"<tbody>\n{body}\n</tbody>\n</table></div>"
     )
-
-
-def moved(results: Results, change: str) -> tuple[str, ...]:
-    """Return what a change does to the central claim, or that at a width, for each data set."""
-    return tuple(str(results.moves.get(f"{name}: {change}", "not run yet")) for name in BENCHMARKS)
 
 
 def _moves(results: Results) -> str:
@@ -181,19 +138,6 @@ _FILTER = (
     + "</select></label> <label>words <input name='words' type='search' size='16'></label> "
     "<output id='shown'></output></form>"
 )
-
-
-def decided(results: Results) -> str:
-    """Say how many claims are decided, how many of them by stored runs, and why the others not."""
-    judged = [results.judged(claim) for claim in CLAIMS]
-    decided = [one for one in judged if one.verdict in DECIDED]
-    stored = sum(one.ours is not None and one.ours.stored is not None for one in decided)
-    sentence = f"{len(decided)} of {len(judged)} claims are decided"
-    if stored:
-        sentence += f", {stored} of them by stored runs of the trial, whose commits the rows name"
-    over = sum(results.ahead(claim) == NO_MORE for claim in results.open)
-    stay = f" {over} stay open: all stages of their runs are done." if over else ""
-    return f"{sentence}. Of the others: {blanks(judged)}.{stay}"
 
 
 def _open(results: Results) -> str:
@@ -466,18 +410,3 @@ def _cell(one: Judged) -> str:
 def is_overlap(one: Judged) -> bool:
     """Return whether a claim is a cell of the table of overlaps."""
     return re.fullmatch(r"qdyn \S+ \S+ \S+ \S+ [a-z ]+", one.claim.key) is not None
-
-
-def blanks(judged: Sequence[Judged]) -> str:
-    """Return how many claims have no verdict for each kind of reason."""
-    names = {
-        Verdict.UNTESTED: "need larger networks or more epochs than our runs have",
-        Verdict.EDGE: "at the edge of what is granted, within an error smaller than that",
-        Verdict.UNRESOLVED: "not resolved by the runs so far",
-        Verdict.NO_POWER: "with too large an error of ours",
-        Verdict.ABSENT: "without their data set",
-        Verdict.NOT_RUN: "whose figure is not made, or that no run of ours measures",
-    }
-    counted = {verdict: sum(one.verdict is verdict for one in judged) for verdict in names}
-    parts = [f"{counted[verdict]} {name}" for verdict, name in names.items() if counted[verdict]]
-    return "; ".join(parts)

@@ -14,11 +14,22 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from figures.claims import CLAIMS, SECTIONS, grouped, verdict_of
-from figures.claims.claim import COUNTS, RULE, Claim, Judged, Verdict
-from figures.claims.grants import AFTERWARDS
+from figures.claims.claim import Claim, Judged, Verdict
 from figures.claims.performance import TITLES
 from figures.report.collecting import Report, Results, State
-from figures.report.html import MOVES, OPEN, OTHER_RATE, SOURCE, decided, grants, moved, page
+from figures.report.contents import (
+    AFTERWARDS,
+    COUNTS,
+    MOVES,
+    OPEN,
+    OTHER_RATE,
+    RULE,
+    SOURCE,
+    decided,
+    grants,
+    moved,
+)
+from figures.report.html import page
 from figures.trial.designs import BENCHMARKS, command
 from figures.trial.evidence import CHANGES, TUNED
 from rmtheory.explorer.grids import page_text
