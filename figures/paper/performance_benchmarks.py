@@ -20,7 +20,7 @@ from figures.paper.trained_networks import (
     training,
     trial_data,
 )
-from figures.trial.designs import TUNED_RATE
+from figures.trial.benchmarks import TUNED_RATE
 from rmsim.learning.presets import MEASURED_AT
 from rmtheory.base.statistics import sample_error
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from figures.claims import CLAIMS, DECIDED
 from figures.claims.claim import POWER, SIGNIFICANCE, Judged, Verdict
 from figures.report.collecting import Results
-from figures.trial.designs import BENCHMARKS, TUNED_RATE
+from figures.trial.benchmarks import BENCHMARKS, TUNED_RATE
 from figures.trial.runner import NO_MORE
 
 #: Said at the top of every report.

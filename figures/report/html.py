@@ -29,8 +29,8 @@ from figures.report.contents import (
     grants,
     moved,
 )
-from figures.trial.designs import BENCHMARKS, command
-from figures.trial.evidence import CHANGES, TUNED
+from figures.trial.benchmarks import BENCHMARKS, CHANGES, TUNED
+from figures.trial.designs import command
 
 _STYLE, _SCRIPT = (Path(__file__).with_name(name) for name in ("style.css", "tables.js"))
 

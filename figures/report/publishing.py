@@ -30,8 +30,8 @@ from figures.report.contents import (
     moved,
 )
 from figures.report.html import page
-from figures.trial.designs import BENCHMARKS, command
-from figures.trial.evidence import CHANGES, TUNED
+from figures.trial.benchmarks import BENCHMARKS, CHANGES, TUNED
+from figures.trial.designs import command
 from rmtheory.explorer.grids import page_text
 from rmtheory.runtime.files import write_text
 from rmtheory.runtime.untrusted import read_text
@@ -242,11 +242,11 @@ python -m figures verify --id classes-of-mnist      # repeat the stored runs of 
 
 Networks of the paper's size take too long for `make paper`. The runs that decide its claims on
 learning are a trial of their own: what is trained, at which epochs it is measured, its seeds and
-when it stops are fixed in `figures/trial` (`designs.py`, `without_data.py`); each result is a small
-file in `figures/data/trained` with its commit, seed and machine, and the images that were
-classified correctly, so that two networks are compared image by image. `make paper` takes these
-numbers where there are some, and names their commits. `make
-decide` can be killed at any time; MNIST and Fashion-MNIST are read from `RMSIM_DATA`.
+when it stops are fixed in `figures/trial` (`designs.py`, `benchmarks.py`, `without_data.py`); each
+result is a small file in `figures/data/trained` with its commit, seed and machine, and the images
+that were classified correctly, so that two networks are compared image by image. `make paper` takes
+these numbers where there are some, and names their commits. `make decide` can be killed at any
+time; MNIST and Fashion-MNIST are read from `RMSIM_DATA`.
 
 `docs/claims.json` has all of them, as `python -m figures claims --json` prints them.
 """

@@ -5,6 +5,8 @@ in stages: the runs of a stage start only if the claims are not all decided by t
 Seeds, epochs at which networks are measured and the last stage are fixed here; a claim is confirmed
 or refuted at three standard errors (:data:`figures.claims.SIGNIFICANCE`), and one that is open
 after the last stage stays open, unless a second experiment asks it again (:data:`SECOND`).
+The runs of the central claim are in :mod:`figures.trial.benchmarks`, those without data in
+:mod:`figures.trial.without_data`.
 """
 
 from __future__ import annotations
@@ -13,41 +15,25 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from functools import cache, partial
+from typing import Any
 
 from figures.claims.claim import FIGURE_OF, Claim
 from figures.claims.performance import AS_OURS
-from figures.trial import without_data
+from figures.trial import benchmarks, without_data
 from figures.trial.runs import (
-    Classes,
     Frozen,
-    Linear,
     Network,
-    Perceptron,
     Question,
     Run,
     question,
 )
-
-if TYPE_CHECKING:
-    from rmsim.learning.run_folder import Plan
-
-
-@lru_cache(maxsize=None, typed=True)  # 0 and 0.0 are two settings: their runs have other keys
-def _plan(preset: str, n: int, seed: int, **settings: Any) -> Plan:
-    """Return the plan of a preset; `settings` are parameters of the protocol by name.
-
-    Each is checked once: the evidence of all claims asks for some thousand.
-    """
-    from rmsim.learning.run_folder import Plan
-
-    return Plan.of_preset(preset, n, seed=seed, **settings)
+from figures.trial.store import plan_of
 
 
 def _network(preset: str, n: int, seed: int, epochs: tuple[int, ...], **settings: Any) -> Network:
     """Return the network of a preset with other settings."""
-    return Network(_plan(preset, n, seed, **settings), epochs)
+    return Network(plan_of(preset, n, seed, **settings), epochs)
 
 
 @dataclass(frozen=True)
@@ -152,135 +138,6 @@ SECOND = {
 }
 
 
-# The central claim: comparable to backpropagation.
-
-#: Data set of the claims -> data set, preset, length of inputs.
-BENCHMARKS = {
-    "mnist": ("mnist", "mnist-sparse", 784),
-    "fashion_mnist": ("fashion-mnist", "fashion-mnist-sparse", 784),
-    "entangled_mnist": ("entangled-mnist", "entangled-mnist-sparse", 100),
-}
-
-#: Widths of the benchmarks (SM-D).
-WIDTHS = (1000, 2000, 3000, 4000, 5000, 6000)
-
-#: Seeds of the benchmarks, one stage each.
-SEEDS = (0, 1, 2, 3)
-
-#: Epochs of network, probe and perceptron; the shorter ones for the first seeds only.
-EPOCHS, SHORTER, SHORTER_SEEDS = 20, 10, 2
-
-#: Rates of Adam besides that of the tables, at which the perceptron beside N = 1000 is tried.
-OTHER_RATES = (0.001, 0.01)
-
-#: The one of these that is tried beside every width: chosen when the rates of the tables had been
-#: seen to lose accuracy with width, and 0.01 to be worse at N = 1000.
-TUNED_RATE = 0.001
-
-
-def benchmark_network(name: str, n: int, seed: int, **settings: Any) -> Network:
-    """Return the sparse network of a benchmark, with its probe."""
-    epochs = (SHORTER, EPOCHS) if seed < SHORTER_SEEDS else (EPOCHS,)
-    plan = _plan(BENCHMARKS[name][1], n, seed, **settings)
-    return Network(plan, epochs, probe=True)
-
-
-def benchmark_perceptron(name: str, n: int, seed: int, eta: float | None = None) -> Perceptron:
-    """Return the perceptron with as many parameters as the network of a benchmark.
-
-    Its rate is by default that of the paper's tables, as all numbers of the network are.
-    """
-    from rmsim.learning.baselines import ETA_MLP, core_parameters, matched_width
-
-    dataset, _, inputs = BENCHMARKS[name]
-    width = matched_width(core_parameters(n, inputs, 10), inputs, 10).width
-    rate = ETA_MLP[dataset] if eta is None else eta
-    return Perceptron(dataset, width, rate, seed, (SHORTER, EPOCHS))
-
-
-def benchmark_pair(name: str, n: int, seed: int) -> tuple[Run, Run]:
-    """Return the network of a benchmark and its perceptron."""
-    return benchmark_network(name, n, seed), benchmark_perceptron(name, n, seed)
-
-
-def second_benchmark(name: str, n: int) -> tuple[tuple[Run, Run], ...]:
-    """Return networks and perceptrons of the second experiment on a benchmark, if there is one."""
-    again = SECOND.get(f"{name}, N = {n}")
-    return () if again is None else tuple(benchmark_pair(name, n, seed) for seed in again.seeds)
-
-
-def linear_classifier() -> Linear:
-    """Return the softmax classifier on the inputs of Entangled MNIST."""
-    return Linear("entangled-mnist", 0, (EPOCHS,))
-
-
-def classes(name: str) -> Classes:
-    """Return the count of the classes of a data set."""
-    return Classes(BENCHMARKS[name][0])
-
-
-def _class_counts() -> Question:
-    names = ("mnist", "fashion_mnist")
-    keys = tuple(f"classes of {name}" for name in names)
-    return question(
-        "classes", "performance_benchmarks", keys, tuple(classes(name) for name in names)
-    )
-
-
-def _benchmarks() -> list[Question]:
-    return [
-        question(
-            f"{name}, N = {n}",
-            "performance_benchmarks",
-            (f"comparable {name} {n}",),
-            *(benchmark_pair(name, n, seed) for seed in SEEDS),
-            second=tuple(run for pair in second_benchmark(name, n) for run in pair),
-        )
-        for n in WIDTHS
-        for name in BENCHMARKS
-    ]
-
-
-#: What is changed of ours at N = 1000 to see what moves the central claim: batch, or factors of
-#: the scale of the inputs and of the labels.
-OTHER_OURS: dict[str, dict[str, float]] = {
-    "batches of 8": {"batch": 8},
-    "batches of 32": {"batch": 32},
-    "inputs half as strong": {"lambda_x": 0.5},
-    "inputs twice as strong": {"lambda_x": 2.0},
-    "labels half as strong": {"lambda_y": 0.5},
-    "labels twice as strong": {"lambda_y": 2.0},
-}
-
-
-def varied_network(name: str, change: str, seed: int) -> Network:
-    """Return the network of N = 1000 of a benchmark with a change of :data:`OTHER_OURS`."""
-    table = benchmark_network(name, 1000, seed).plan.parameters.to_dict()
-    settings = {
-        setting: int(value) if setting == "batch" else value * table[setting]
-        for setting, value in OTHER_OURS[change].items()
-    }
-    return replace(benchmark_network(name, 1000, seed, **settings), epochs=(EPOCHS,))
-
-
-def _variants() -> list[Run]:
-    """Return runs that decide no claim, and say what moves the central one, one seed each."""
-    rates = [(1000, eta) for eta in OTHER_RATES] + [(n, TUNED_RATE) for n in WIDTHS[1:]]
-    perceptrons = [benchmark_perceptron(name, n, 0, eta) for n, eta in rates for name in BENCHMARKS]
-    ours = [varied_network(name, change, 0) for change in OTHER_OURS for name in BENCHMARKS]
-    return [*perceptrons, *ours]
-
-
-def _linear() -> Question:
-    seeds = [benchmark_perceptron("entangled_mnist", 1000, seed) for seed in SEEDS]
-    return question(
-        "linear classifier",
-        "performance_benchmarks",
-        ("linear classifier",),
-        *((linear_classifier(), one) for one in seeds),
-    )
-
-
 # The table of overlaps.
 
 #: J_D, lambda_x, lambda_y of the rows.
@@ -314,7 +171,7 @@ def overlap_network(
     settings: dict[str, Any] = {"jd": jd, "lambda_x": lambda_x, "lambda_y": lambda_y}
     if jd == 0:
         settings |= {"clamped": cap, "free": cap}
-    return Network(_plan("overlaps", OVERLAP_N, seed, **settings), epochs, watched=WATCHED)
+    return Network(plan_of("overlaps", OVERLAP_N, seed, **settings), epochs, watched=WATCHED)
 
 
 def usual_labels_network(seed: int) -> Network:
@@ -327,7 +184,7 @@ def usual_labels_network(seed: int) -> Network:
     labels = {"label_true": math.sqrt(10) / 2, "label_other": -0.5}
     jd, lambda_x, lambda_y = ROWS[0]
     settings = {"jd": jd, "lambda_x": lambda_x, "lambda_y": lambda_y, **labels}
-    return Network(_plan("overlaps", OVERLAP_N, seed, **settings), (0, 1, 20), watched=WATCHED)
+    return Network(plan_of("overlaps", OVERLAP_N, seed, **settings), (0, 1, 20), watched=WATCHED)
 
 
 def second_overlaps(row: tuple[float, float, float]) -> tuple[Network, ...]:
@@ -565,7 +422,7 @@ def feature_runs(model: str, n: int, seed: int) -> Run:
         return dense_network(n, seed, FEATURE_EPOCHS)
     baseline = model.removesuffix(AS_OURS)
     settings = {} if baseline == model else {"eta_out": RATE_OF_OURS}
-    plan = _plan(baseline.replace("_", "-"), n, seed, **settings)
+    plan = plan_of(baseline.replace("_", "-"), n, seed, **settings)
     return Frozen(plan, (100, FEATURE_EPOCHS))
 
 
@@ -634,7 +491,7 @@ def pair_network(jd: float, lam: float, seed: int) -> Network:
     """Return two layers that both see input and label (main text, duality of J_D and lambda)."""
     from rmsim.studies.trained_networks import pair_settings
 
-    plan = _plan("role-of-jd", PAIR_N, seed, **pair_settings(jd, lam))
+    plan = plan_of("role-of-jd", PAIR_N, seed, **pair_settings(jd, lam))
     return Network(plan, (PAIR_EPOCHS,))
 
 
@@ -752,13 +609,13 @@ OTHER_SETTINGS: dict[str, tuple[float, float]] = {
 
 def tuned_network(seed: int, **settings: float) -> Network:
     """Return the sparse network of Entangled MNIST with one setting changed."""
-    one = benchmark_network("entangled_mnist", TUNED_N, seed, **settings)
-    return replace(one, epochs=(EPOCHS,))
+    one = benchmarks.benchmark_network("entangled_mnist", TUNED_N, seed, **settings)
+    return replace(one, epochs=(benchmarks.EPOCHS,))
 
 
 def spot_random(seed: int) -> Frozen:
     """Return random features of the same width, whose readout learns at the rate of ours."""
-    plan = _plan("random-features", SPOT_N, seed, eta_out=RATE_OF_OURS)
+    plan = plan_of("random-features", SPOT_N, seed, eta_out=RATE_OF_OURS)
     return Frozen(plan, (SPOT_EPOCHS,))
 
 
@@ -812,7 +669,7 @@ def _spots() -> list[Question]:
                         for value in values
                     ),
                 )
-                for s in SEEDS
+                for s in benchmarks.SEEDS
             ),
         ),
         question(
@@ -888,11 +745,11 @@ def _landscape() -> list[Question]:
 def questions() -> tuple[Question, ...]:
     """Return all questions; those before others of the same value are answered first."""
     return (
-        _class_counts(),
-        _linear(),
+        benchmarks.counted_classes(),
+        benchmarks.against_linear(),
         *without_data.searched(),
         *without_data.clusters(),
-        *_benchmarks(),
+        *benchmarks.comparisons({name: one.seeds for name, one in SECOND.items()}),
         *_initial_overlaps(),
         *_overlaps(1, (0, 1)),
         *_rules(),
@@ -904,7 +761,9 @@ def questions() -> tuple[Question, ...]:
         *_landscape(),
         *without_data.capacities(),
         *_features(),
-        question("what moves the difference", "performance_benchmarks", (), tuple(_variants())),
+        question(
+            "what moves the difference", "performance_benchmarks", (), tuple(benchmarks.variants())
+        ),
         question(
             "usual labels",
             "qdyn_table",

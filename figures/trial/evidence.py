@@ -1,34 +1,35 @@
 """Stored runs as the data sets that claims read, and what they say of each claim.
 
 One function per data set: which runs its cells are (:mod:`figures.trial.designs`), and what is read
-of them; those of claims without data are in :mod:`figures.trial.without_data`. Means and errors are
-those of :mod:`figures.trial.tables`.
+of them; those of the central claim are in :mod:`figures.trial.benchmarks`, those of claims without
+data in :mod:`figures.trial.without_data`. Means and errors are those of
+:mod:`figures.trial.tables`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from figures.claims.claim import RUNS, At, Claim, Imagewise, Minus, Ours, judge
+from figures.claims.claim import Claim, Ours, judge
 from figures.claims.performance import AS_OURS
-from figures.trial import designs, without_data
+from figures.trial import benchmarks, designs, without_data
 from figures.trial.runs import Run
-from figures.trial.store import unpack, without_seed
+from figures.trial.store import without_seed
 from figures.trial.tables import (
     Cells,
+    Latest,
     Number,
     StoredRuns,
     Table,
     merged_tables,
 )
-from rmtheory.base.statistics import sample_error
 from rmtheory.runtime.provenance import parameters_hash
 
 
@@ -90,66 +91,8 @@ class Stored(StoredRuns):
         return replace(ours, at="one network; its spread is not known")
 
     def moves(self) -> dict[str, Ours]:
-        """Return ours minus the perceptron at N = 1000, and by how much a change moves it.
-
-        Then, by width, ours minus the perceptron at the tuned rate. Keys are the data set and what
-        was changed, with ': ' between them. A network that was changed has one seed, and borrows
-        the spread of all widths of its data set.
-        """
-        changed = merged_tables(_accuracies(self, ("dataset", "change"), *_changed()))
-        by_width = self.data.get("performance_benchmarks")
-        moved = {}
-        for name in designs.BENCHMARKS:
-            for data, readings in ((changed, _moves_of(name)), (by_width, _against_tuned(name))):
-                for change, read in readings.items():
-                    number = None if data is None else read(data)
-                    if isinstance(number, Imagewise):
-                        moved[f"{name}: {change}"] = number.plain
-        return moved
-
-
-@dataclass(frozen=True)
-class Latest:
-    """Cells of the first experiment, or of the second where that is complete.
-
-    Parameters
-    ----------
-    cells : mapping
-        Coordinates -> runs.
-    first : mapping
-        The same before any second experiment.
-    alone : set of tuples
-        Coordinates of those of second experiments, which lend their spread to no other.
-    """
-
-    cells: Cells
-    first: Cells
-    alone: frozenset[tuple[Any, ...]] = frozenset()
-
-    @classmethod
-    def of(cls, cells: Cells) -> Latest:
-        """Return cells without a second experiment."""
-        return cls(cells, cells)
-
-    def along(self, value: Hashable) -> Latest:
-        """Return the cells with one coordinate more."""
-        cells, first = (
-            {(*cell, value): runs for cell, runs in one.items()} for one in (self.cells, self.first)
-        )
-        return Latest(cells, first, frozenset((*cell, value) for cell in self.alone))
-
-    def beside(self, cells: Cells) -> Latest:
-        """Return these cells and others without a second experiment."""
-        return replace(self, cells={**self.cells, **cells}, first={**self.first, **cells})
-
-    def table(
-        self,
-        dims: tuple[str, ...],
-        epoch: int,
-        pool: Callable[[tuple[Any, ...]], Hashable] = lambda cell: None,
-    ) -> Table:
-        """Return their table."""
-        return Table(dims, self.cells, epoch, pool, self.alone, self.first)
+        """Return what moves the central claim (:func:`figures.trial.benchmarks.moves_of`)."""
+        return benchmarks.moves_of(self, self.data.get("performance_benchmarks"))
 
 
 def _cell(run: Run) -> tuple[str, int]:
@@ -157,132 +100,11 @@ def _cell(run: Run) -> tuple[str, int]:
     return parameters_hash(without_seed(run.identity)), run.epochs[-1]
 
 
-def _accuracies(
-    stored: Stored,
-    dims: tuple[str, ...],
-    ours: Latest,
-    theirs: Latest,
-) -> list[xr.Dataset | None]:
-    """Return accuracies of networks and perceptrons; spreads are pooled over a data set."""
-    parts = []
-    for epoch, end in ((designs.EPOCHS, ""), (designs.SHORTER, "_shorter")):
-        for name, cells, quantity in (
-            ("accuracy", ours, "probe_test_correct"),
-            ("own_accuracy", ours, "test_correct"),
-            ("mlp_accuracy", theirs, "test_correct"),
-        ):
-            table = cells.table(dims, epoch, lambda cell: cell[0])
-            parts.append(table.accuracy(stored, f"{name}{end}", quantity, "test"))
-    return parts
-
-
 def _benchmarks(stored: Stored) -> xr.Dataset | None:
-    sizes = [(name, n) for name in designs.BENCHMARKS for n in designs.WIDTHS]
     ours, theirs = (
-        stored.latest(
-            "performance_benchmarks",
-            {
-                cell: [designs.benchmark_pair(*cell, k)[which] for k in designs.SEEDS]
-                for cell in sizes
-            },
-        )
-        for which in (0, 1)
+        stored.latest("performance_benchmarks", cells) for cells in benchmarks.by_width()
     )
-    parts = _accuracies(stored, ("dataset", "n"), ours, theirs)
-    parts += [_tuned_perceptrons(stored, theirs), _class_counts(stored)]
-    linear = stored.metrics(designs.linear_classifier(), designs.EPOCHS)
-    data = merged_tables(parts, epochs=designs.EPOCHS)
-    if data is not None and linear is not None:
-        right = unpack(linear["test_correct"])
-        data["linear_accuracy"] = xr.DataArray(right.mean(), attrs={"images": "test"})
-        # The problem is convex: the seed, which orders the samples, hardly matters.
-        data["linear_accuracy_spread"] = xr.DataArray(0.0)
-        data["linear_accuracy_error"] = xr.DataArray(sample_error(right))
-        data["linear_accuracy_images"] = ("image_test", right.astype(np.float32))
-        data[f"linear_accuracy{RUNS}"] = xr.DataArray(designs.linear_classifier().key)
-    return data
-
-
-def _tuned_perceptrons(stored: Stored, theirs: Latest) -> xr.Dataset | None:
-    """Return the accuracy at the tuned rate, whose spread is that of all perceptrons."""
-    tuned = {
-        (name, n, "tuned"): [designs.benchmark_perceptron(name, n, 0, designs.TUNED_RATE)]
-        for name, n in theirs.cells
-    }
-    cells = theirs.along(_TABLES).beside(tuned)
-    table = cells.table(("dataset", "n", "rate"), designs.EPOCHS, lambda cell: cell[0])
-    both = table.accuracy(stored, "tuned_mlp_accuracy", "test_correct", "test")
-    return None if both is None else both.sel(rate="tuned", drop=True)
-
-
-#: Name of what is not changed.
-_TABLES = "tables"
-
-
-def _moves_of(name: str) -> dict[str, Minus]:
-    """Return what is read of a data set: ours minus the perceptron, then what changes add to it."""
-
-    def at(variable: str, change: str = _TABLES) -> At:
-        return At(variable, {"dataset": name, "change": change})
-
-    gap = Minus(at("accuracy"), at("mlp_accuracy"))
-    return {
-        "nothing: ours minus the perceptron": gap,
-        "10 + 10 epochs": Minus(Minus(at("accuracy_shorter"), at("mlp_accuracy_shorter")), gap),
-        "readout by the perceptron rule, online": Minus(at("own_accuracy"), at("accuracy")),
-        **{change: Minus(at("accuracy", change), at("accuracy")) for change in designs.OTHER_OURS},
-        **{
-            f"perceptron at the rate {eta:g}": Minus(
-                at("mlp_accuracy"), at("mlp_accuracy", f"rate {eta:g}")
-            )
-            for eta in designs.OTHER_RATES
-        },
-    }
-
-
-def _against_tuned(name: str) -> dict[str, Minus]:
-    """Return ours minus the perceptron at the tuned rate, by width."""
-    sizes = {n: {"dataset": name, "n": n} for n in designs.WIDTHS}
-    return {
-        f"rate {designs.TUNED_RATE:g}, N = {n}": Minus(
-            At("accuracy", where), At("tuned_mlp_accuracy", where)
-        )
-        for n, where in sizes.items()
-    }
-
-
-#: What may be changed, in order, and the widths beside which the perceptron is tuned.
-CHANGES, TUNED = tuple(_moves_of("")), tuple(_against_tuned(""))
-
-
-def _changed() -> tuple[Latest, Latest]:
-    """Return networks and perceptrons by data set and change; other widths give their spread."""
-    changes = {n: _TABLES if n == 1000 else f"N = {n}" for n in designs.WIDTHS}
-    ours: dict[tuple[Any, ...], list[Run]] = {}
-    theirs: dict[tuple[Any, ...], list[Run]] = {}
-    for name in designs.BENCHMARKS:
-        for n, change in changes.items():
-            cell = (name, change)
-            ours[cell] = [designs.benchmark_network(name, n, seed) for seed in designs.SEEDS]
-            theirs[cell] = [designs.benchmark_perceptron(name, n, seed) for seed in designs.SEEDS]
-        for change in designs.OTHER_OURS:
-            ours[name, change] = [designs.varied_network(name, change, 0)]
-        for eta in designs.OTHER_RATES:
-            theirs[name, f"rate {eta:g}"] = [designs.benchmark_perceptron(name, 1000, 0, eta)]
-    return Latest.of(ours), Latest.of(theirs)
-
-
-def _class_counts(stored: Stored) -> xr.Dataset | None:
-    """Return the largest class minus the least, over their mean."""
-    keys = {designs.classes(name).key: name for name in designs.BENCHMARKS}
-    rows = stored.rows(map(designs.classes, designs.BENCHMARKS), 0)
-    if not rows:
-        return None
-    counts = [np.array(row["classes"], dtype=float) for row in rows.values()]
-    spans = [(one.max() - one.min()) / one.mean() for one in counts]
-    columns = {"class_span": ("dataset", spans), f"class_span{RUNS}": ("dataset", list(rows))}
-    data = xr.Dataset(columns, {"dataset": [keys[key] for key in rows]})
-    return data.assign(class_span_error=data["class_span"] * 0.0)
+    return benchmarks.accuracies_by_width(stored, ours, theirs)
 
 
 def _phase(*path: str) -> Number:
@@ -455,9 +277,9 @@ def _spots(stored: Stored) -> xr.Dataset | None:
             for one in (True, False)
         },
     )
-    table = {("table", 0.0): [designs.tuned_network(seed) for seed in designs.SEEDS]}
+    table = {("table", 0.0): [designs.tuned_network(seed) for seed in benchmarks.SEEDS]}
     tuned: Cells = table | {
-        (name, value): [designs.tuned_network(seed, **{name: value}) for seed in designs.SEEDS]
+        (name, value): [designs.tuned_network(seed, **{name: value}) for seed in benchmarks.SEEDS]
         for name, values in designs.OTHER_SETTINGS.items()
         for value in values
     }
@@ -480,7 +302,7 @@ def _spots(stored: Stored) -> xr.Dataset | None:
         topology.table(("skip", "learns"), last, lambda cell: cell == (False, True)).accuracy(
             stored, "topology_accuracy", "test_correct", "test"
         ),
-        Table(("setting", "other"), tuned, designs.EPOCHS).accuracy(
+        Table(("setting", "other"), tuned, benchmarks.EPOCHS).accuracy(
             stored, "tuned_accuracy", "probe_test_correct", "test"
         ),
         # Cells that settle and cells that do not are two pools, as those of the role of J_D are;

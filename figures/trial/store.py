@@ -20,7 +20,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -186,6 +186,17 @@ class OnSamples(Keyed):
         short, times = self.shortened()
         short.execute(pieces[0])  # compiles
         return times * extrapolated(short.execute, pieces, samples)
+
+
+@lru_cache(maxsize=None, typed=True)  # 0 and 0.0 are two settings: their runs have other keys
+def plan_of(preset: str, n: int, seed: int, **settings: Any) -> Plan:
+    """Return the plan of a preset; `settings` are parameters of the protocol by name.
+
+    Each is checked once: the evidence of all claims asks for some thousand.
+    """
+    from rmsim.learning.run_folder import Plan
+
+    return Plan.of_preset(preset, n, seed=seed, **settings)
 
 
 class OfPlan(OnSamples):

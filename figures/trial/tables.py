@@ -379,6 +379,50 @@ class Table:
         return tuple(axis.index(part) for part, axis in zip(cell, axes.values(), strict=True))
 
 
+@dataclass(frozen=True)
+class Latest:
+    """Cells of the first experiment, or of the second where that is complete.
+
+    Parameters
+    ----------
+    cells : mapping
+        Coordinates -> runs.
+    first : mapping
+        The same before any second experiment.
+    alone : set of tuples
+        Coordinates of those of second experiments, which lend their spread to no other.
+    """
+
+    cells: Cells
+    first: Cells
+    alone: frozenset[tuple[Any, ...]] = frozenset()
+
+    @classmethod
+    def of(cls, cells: Cells) -> Latest:
+        """Return cells without a second experiment."""
+        return cls(cells, cells)
+
+    def along(self, value: Hashable) -> Latest:
+        """Return the cells with one coordinate more."""
+        cells, first = (
+            {(*cell, value): runs for cell, runs in one.items()} for one in (self.cells, self.first)
+        )
+        return Latest(cells, first, frozenset((*cell, value) for cell in self.alone))
+
+    def beside(self, cells: Cells) -> Latest:
+        """Return these cells and others without a second experiment."""
+        return replace(self, cells={**self.cells, **cells}, first={**self.first, **cells})
+
+    def table(
+        self,
+        dims: tuple[str, ...],
+        epoch: int,
+        pool: Callable[[tuple[Any, ...]], Hashable] = lambda cell: None,
+    ) -> Table:
+        """Return their table."""
+        return Table(dims, self.cells, epoch, pool, self.alone, self.first)
+
+
 def merged_tables(parts: Sequence[xr.Dataset | None], **scalars: Any) -> xr.Dataset | None:
     """Return what is there of some tables as one, with scalar coordinates; None if nothing is."""
     there = [part for part in parts if part is not None]

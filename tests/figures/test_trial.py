@@ -18,7 +18,7 @@ from figures.claims import CLAIMS, Claim, Grant, Judged, Relation, Verdict, judg
 from figures.claims.claim import STORED, At, Imagewise, Minus, OfNetworks, difference
 from figures.cli import run as figures
 from figures.report.collecting import Results
-from figures.trial import designs, runner, without_data
+from figures.trial import benchmarks, designs, runner, without_data
 from figures.trial.evidence import TRIED, Stored
 from figures.trial.runner import Costs, Trial, all_runs, checked_hours, compare, outlook, perform
 from figures.trial.runs import (
@@ -156,25 +156,28 @@ def test_what_moves_the_difference_is_read_off_changed_runs() -> None:
         return pack(np.arange(1000) < count)
 
     def network(at_20: int, at_10: int, own: int) -> dict[int, Any]:
-        epochs = ((designs.EPOCHS, at_20), (designs.SHORTER, at_10))
+        epochs = ((benchmarks.EPOCHS, at_20), (benchmarks.SHORTER, at_10))
         return {
             epoch: {"probe_test_correct": right(count), "test_correct": right(own)}
             for epoch, count in epochs
         }
 
     def perceptron(at_20: int, at_10: int) -> dict[int, Any]:
-        epochs = ((designs.EPOCHS, at_20), (designs.SHORTER, at_10))
+        epochs = ((benchmarks.EPOCHS, at_20), (benchmarks.SHORTER, at_10))
         return {epoch: {"test_correct": right(count)} for epoch, count in epochs}
 
     rows: list[tuple[Run, dict[int, Any]]] = []
     for seed in (0, 1, 2):
-        rows.append((designs.benchmark_network("mnist", 1000, seed), network(900, 890, 850)))
-        rows.append((designs.benchmark_perceptron("mnist", 1000, seed), perceptron(910, 920)))
-    rows.append((designs.varied_network("mnist", "batches of 8", 0), network(905, 0, 0)))
-    rows.append((designs.benchmark_perceptron("mnist", 1000, 0, 0.01), perceptron(880, 0)))
-    rows.append((designs.benchmark_network("mnist", 2000, 0), network(930, 0, 0)))
+        rows.append((benchmarks.benchmark_network("mnist", 1000, seed), network(900, 890, 850)))
+        rows.append((benchmarks.benchmark_perceptron("mnist", 1000, seed), perceptron(910, 920)))
+    rows.append((benchmarks.varied_network("mnist", "batches of 8", 0), network(905, 0, 0)))
+    rows.append((benchmarks.benchmark_perceptron("mnist", 1000, 0, 0.01), perceptron(880, 0)))
+    rows.append((benchmarks.benchmark_network("mnist", 2000, 0), network(930, 0, 0)))
     rows.append(
-        (designs.benchmark_perceptron("mnist", 2000, 0, designs.TUNED_RATE), perceptron(950, 0))
+        (
+            benchmarks.benchmark_perceptron("mnist", 2000, 0, benchmarks.TUNED_RATE),
+            perceptron(950, 0),
+        )
     )
     stored = stored_metrics(rows)
     moves = {name: round(one.value, 6) for name, one in stored.moves().items()}
@@ -220,7 +223,9 @@ def test_walks_are_between_the_pairs_of_the_clusters() -> None:
 @pytest.mark.parametrize(("gain", "verdict"), [(0.0, Verdict.AGREES), (0.03, Verdict.DIFFERS)])
 def test_settings_are_optimal_if_most_changes_gain_nothing(gain: float, verdict: Verdict) -> None:
     def measured(accuracy: float) -> dict[int, Any]:
-        return {designs.EPOCHS: {"probe_test_correct": pack(np.arange(10000) < 10000 * accuracy)}}
+        return {
+            benchmarks.EPOCHS: {"probe_test_correct": pack(np.arange(10000) < 10000 * accuracy)}
+        }
 
     rows: list[tuple[Run, dict[int, Any]]] = []
     for seed in (0, 1):
@@ -440,7 +445,7 @@ def test_an_accuracy_of_one_network_differs_beyond_what_one_network_deviates() -
 def test_cells_that_are_not_asked_again_keep_their_error() -> None:
     """Perceptrons at N = 2000 lent their spread to wider ones before they were asked again."""
     seeds = designs.SECOND["entangled_mnist, N = 2000"].seeds
-    first = [(n, seed, 70 + 2 * seed) for n in (1000, 2000) for seed in designs.SEEDS]
+    first = [(n, seed, 70 + 2 * seed) for n in (1000, 2000) for seed in benchmarks.SEEDS]
     first += [(4000, 0, 80)]
     again = [(2000, seed, 75) for seed in seeds]
 
@@ -448,7 +453,7 @@ def test_cells_that_are_not_asked_again_keep_their_error() -> None:
         rows: list[tuple[Run, dict[int, Any]]] = []
         for n, seed, right in cells:
             for run, count in zip(
-                designs.benchmark_pair("entangled_mnist", n, seed),
+                benchmarks.benchmark_pair("entangled_mnist", n, seed),
                 (right, right - seed % 3),
                 strict=True,
             ):
