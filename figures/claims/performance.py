@@ -276,13 +276,16 @@ BENCHMARKS = (
             ),
             relation=Relation.ABOVE,
             note=f"{seen} {OURS_NOTE}",
+            why=why,
         )
-        for name, skip, layers, seen in (
+        for name, skip, layers, seen, why in (
             (
                 "other topologies",
                 False,
                 "",
                 "The first layer sees the input, the last has label and readout.",
+                "Those that learn end at guessing, while frozen couplings pass on a little. With "
+                "skip connections from the input the same layers learn: see that row.",
             ),
             (
                 "skip connections",
@@ -291,6 +294,7 @@ BENCHMARKS = (
                 "All layers see the input, the last, which has label and readout, too: it alone "
                 "might give the gain. Added after networks without these connections, and a pilot "
                 "of six epochs with them, had been seen.",
+                "",
             ),
         )
     ),
