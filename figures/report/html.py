@@ -22,12 +22,12 @@ from figures.report.contents import (
     COUNTS,
     MOVES,
     OPEN,
-    OTHER_RATE,
     RULE,
     SOURCE,
     decided,
     grants,
     moved,
+    other_rate,
 )
 from figures.trial.benchmarks import BENCHMARKS, CHANGES, TUNED
 from figures.trial.designs import command
@@ -123,7 +123,7 @@ def _moves(results: Results) -> str:
     parts = []
     for title, words, head, changes in (
         ("What moves the difference", MOVES, "changed", CHANGES),
-        ("Against a perceptron at another rate", OTHER_RATE, "perceptron", TUNED),
+        ("Against a perceptron at another rate", other_rate(results), "perceptron", TUNED),
     ):
         rows = ((text(change), *moved(results, change)) for change in changes)
         parts += [f"<h4 id='{_anchor(title)}'>{title}</h4>", f"<p>{text(words)}</p>"]

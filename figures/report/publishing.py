@@ -22,12 +22,12 @@ from figures.report.contents import (
     COUNTS,
     MOVES,
     OPEN,
-    OTHER_RATE,
     RULE,
     SOURCE,
     decided,
     grants,
     moved,
+    other_rate,
 )
 from figures.report.html import page
 from figures.trial.benchmarks import BENCHMARKS, CHANGES, TUNED
@@ -157,7 +157,7 @@ def _moves(results: Results) -> list[str]:
     """Return what moves the central claim."""
     return [
         *("\n### What moves the difference\n", MOVES, moves_table("changed", CHANGES, results)),
-        *("\n### Against a perceptron at another rate\n", OTHER_RATE),
+        *("\n### Against a perceptron at another rate\n", other_rate(results)),
         moves_table("perceptron", TUNED, results),
     ]
 
