@@ -135,11 +135,12 @@ def other_rate(results: Results) -> str:
     gaps = [results.moves[key] for key in keys if key in results.moves]
     behind = [one for one in gaps if one.value < 0]
     clear = sum(one.value < -SIGNIFICANCE * one.error for one in behind)
+    many = counted(len(gaps), "comparison")
     return (
         "The rates of the paper's tables need not be the best for every width: on Fashion-MNIST\n"
         "perceptrons become less accurate as they become wider, and on MNIST those from N = 4000\n"
         f"on are less accurate than narrower ones. At {TUNED_RATE:g}, one seed each, not tuned\n"
-        f"further, ours is less accurate in {len(behind)} of {counted(len(gaps), 'comparison')}, in\n"
+        f"further, ours is less accurate in {len(behind)} of {many}, in\n"
         f"{clear} of them by more than three errors. Ours minus the perceptron, test accuracy:\n"
     )
 
