@@ -6,6 +6,7 @@ why (:func:`explain`).
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -154,7 +155,9 @@ def capacity_panel(axis: Axes, data: xr.Dataset, protocol: str, marker: str = "o
         n = row["n"].values.astype(float)
         label = f"{int(depth)}"
         if np.isfinite(row["slope"]) and there.sum() > 2:  # two points are on any line
-            label += f":  {float(row['slope']):.2f} ± {float(row['slope_error']):.2f}"
+            slope, error = float(row["slope"]), float(row["slope_error"])
+            decimals = max(2, -math.floor(math.log10(error)))
+            label += f":  {slope:.{decimals}f} ± {error:.{decimals}f}"
             ends = np.array([n[there].min(), n[there].max()])
             line = float(row["intercept"]) + float(row["slope"]) * ends
             axis.plot(ends, line, color=colour, linewidth=1)
