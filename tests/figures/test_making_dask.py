@@ -12,7 +12,7 @@ from figures.engine.figure import Progress
 from rmtheory.runtime import netcdf
 from tests.gated_figures import gated_figures
 from tests.sim.test_sweep import evaluated
-from tests.sim.test_sweep_dask import _scheduler, _worker
+from tests.sim.test_sweep_dask import _scheduler, _tasks, _worker
 from tests.waiting import until
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -34,8 +34,9 @@ def test_a_killed_worker_costs_nothing(
         def kill_one(progress: Progress, before: int, total: int, state: Any) -> None:
             follow(progress, before, total, state)
             if state.done == 6 and not killed:
-                # Both workers now wait at the gate.
-                until(lambda: sum(evaluated(log).values()) >= 8)
+                # Both workers now wait at the gate, and the scheduler has let go of what was
+                # fetched: it would compute again what the dead one still holds.
+                until(lambda: sum(evaluated(log).values()) >= 8 and _tasks(address) == 4)
                 one.send_signal(signal.SIGKILL)
                 one.wait()
                 killed.append(one.pid)
